@@ -131,8 +131,7 @@ async fn fetch_all(connection: &Connection, options: &Arc<Options>, paths: &[Str
     for path in paths {
         let (mut send, recv) = connection.open_bi().await?;
         let request = format!("GET /{path}\r\n");
-        send.write_all(request.as_bytes()).await?;
-        send.finish()?;
+        send.finish_with(request.as_bytes()).await?;
         let fetch = Fetch {
             connection: connection.clone(),
             options: options.clone(),

@@ -108,13 +108,14 @@ async fn answer(mut send: SendStream, mut recv: RecvStream, root: &Path) -> Resu
         send.reset(1_u8.into())?;
         return Ok(());
     };
-    let mut chunk = vec![0; CHUNK];
+    let (mut left, mut chunk) = (file.metadata()?.len(), vec![0; CHUNK]);
     loop {
-        match file.read(&mut chunk)? {
-            0 => break,
-            read => send.write_all(chunk.get(..read).unwrap_or_default()).await?,
+        let read = file.read(&mut chunk)?;
+        let bytes = chunk.get(..read).unwrap_or_default();
+        left = left.saturating_sub(read as u64);
+        if read == 0 || left == 0 {
+            return Ok(send.finish_with(bytes).await?);
         }
+        send.write_all(bytes).await?;
     }
-    send.finish()?;
-    Ok(())
 }

@@ -160,6 +160,30 @@ impl SendStream {
         Ok(())
     }
 
+    /// Writes all of `bytes` and finishes the stream. The last of them and the end leave together, so that no peer gets an end without
+    /// bytes, which costs a frame more and which some take for nothing if it was lost at first. If the future is dropped, a part may have
+    /// been written. Source: RFC 9000 §19.8.
+    ///
+    /// # Errors
+    /// As [`SendStream::write`].
+    pub async fn finish_with(&mut self, mut bytes: &[u8]) -> Result<(), WriteError> {
+        let id = self.id;
+        while !bytes.is_empty() {
+            let room = poll_fn(|context| self.guard.0.change(|state| state.poll_room(id, context))).await?;
+            let (piece, rest) = bytes.split_at(bytes.len().min(room).min(MAX_PIECE));
+            let (piece, is_last) = (self.copy(piece), rest.is_empty());
+            self.guard.0.change(|state| {
+                state.write(id, piece)?;
+                if is_last { state.finish(id).map_err(|_| WriteError::ClosedStream) } else { Ok(()) }
+            })?;
+            if is_last {
+                return Ok(());
+            }
+            bytes = rest;
+        }
+        self.finish().map_err(|_| WriteError::ClosedStream)
+    }
+
     /// No more bytes follow. What was written is still delivered; [`SendStream::stopped`] tells when it was.
     ///
     /// # Errors

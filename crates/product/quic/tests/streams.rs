@@ -43,6 +43,23 @@ fn a_bidirectional_stream_carries_both_ways_what_is_larger_than_every_window() {
 }
 
 #[test]
+fn a_stream_is_written_and_finished_by_one_call() {
+    run(|| async {
+        let Pair { client, server, endpoints: _endpoints } = pair().await;
+        for len in [0, 1, 100_000, 3_000_000] {
+            let sent = pattern(len);
+            let mut send = client.open_uni().await.unwrap();
+            let read = async { server.accept_uni().await.unwrap().read_to_end(len).await };
+            let (written, received) = tokio::join!(send.finish_with(&sent), read);
+            assert_eq!(written, Ok(()));
+            assert!(received.unwrap() == sent, "{len} bytes");
+            assert_eq!(send.finish_with(b"more").await, Err(WriteError::ClosedStream));
+            assert_eq!(send.finish_with(b"").await, Err(WriteError::ClosedStream));
+        }
+    });
+}
+
+#[test]
 fn a_unidirectional_stream_is_read_in_every_way() {
     run(|| async {
         let Pair { client, server, endpoints: _endpoints } = pair().await;

@@ -37,6 +37,8 @@ pub(crate) struct Space {
     skip_at: u64,
     probes_owed: u8,
     acks_without_answer: u32,
+    /// Whether a probe with handshake bytes repeats an ACK frame.
+    pub repeats_acks: bool,
     /// Whose packets these are.
     lane: LaneId,
 }
@@ -51,8 +53,15 @@ impl Space {
             skip_at: 64 + rng.below(SKIP_GAP),
             probes_owed: 0,
             acks_without_answer: 0,
+            repeats_acks: true,
             lane: LaneId::FIRST,
         }
+    }
+
+    /// The Initial space of a server. Its handshake bytes tell that the ClientHello has come, so a probe with them needs no ACK frame; one
+    /// that is repeated late is the first round trip that a client measures, and a second too long (RFC 9002 §5.3).
+    pub(crate) fn of_server_hello(self) -> Space {
+        Space { repeats_acks: false, ..self }
     }
 
     /// The space of another lane than the first.
@@ -108,9 +117,13 @@ impl Space {
     /// lost, and by the acknowledgement of a later packet the peer knows what of its own is lost.
     #[inline]
     pub(crate) fn write_ack(&mut self, now: Instant, packet: &mut PacketBuilder<'_>) {
-        if self.acks.urgency(now) != AckUrgency::None || self.owes_probe() {
+        if self.acks.urgency(now) != AckUrgency::None || (self.owes_probe() && self.repeats_ack()) {
             self.write_ack_now(now, packet);
         }
+    }
+
+    fn repeats_ack(&self) -> bool {
+        self.repeats_acks || !self.crypto.wants()
     }
 
     fn write_ack_now(&mut self, now: Instant, packet: &mut PacketBuilder<'_>) {

@@ -231,7 +231,7 @@ handlers! {
         }
         Ok(())
     };
-    on_crypto: Crypto => |c, at, crypto| c.on_crypto(at.space, crypto.offset, crypto.data);
+    on_crypto: Crypto => |c, at, crypto| c.on_crypto(at.now, at.space, crypto.offset, crypto.data);
     on_stream: Stream => |c, at, stream| {
         let Connection { components, spaces, config, .. } = c;
         give_stream(&mut components.streams, &mut spaces.application.acks, config.without, at, stream)

@@ -199,7 +199,13 @@ impl Handshake {
 
 impl Connection {
     /// A CRYPTO frame arrived. Source: RFC 9001 §4.1.3.
-    pub(super) fn on_crypto(&mut self, id: SpaceId, offset: u64, data: &[u8]) -> Result<(), TransportError> {
+    pub(super) fn on_crypto(
+        &mut self,
+        now: Instant,
+        id: SpaceId,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<(), TransportError> {
         let level = match id {
             SpaceId::Initial => Level::Initial,
             SpaceId::Handshake => Level::Handshake,
@@ -221,19 +227,27 @@ impl Connection {
         }
         outcome?;
         if is_repeated && id != SpaceId::Application {
-            self.repeat_handshake();
+            self.repeat_handshake(now);
         }
         self.settle_version()?;
         self.advance_handshake_inner()
     }
 
     /// The peer has said something again, or what cannot be read yet: it lacks something of what is in flight, which goes again now and
-    /// not after a timeout. Source: RFC 9002 §6.2.3.
-    pub(super) fn repeat_handshake(&mut self) {
-        let is_missing = |space: &Space| space.ledger.ack_eliciting_in_flight() > 0 && !space.owes_probe();
+    /// not after a timeout; what left less than half a round trip ago cannot have been missed. Source: RFC 9002 §6.2.3.
+    pub(super) fn repeat_handshake(&mut self, now: Instant) {
         if self.handshake.early_repeats == MAX_EARLY_REPEATS {
             return;
         }
+        let rtt = &self.paths.active().rtt;
+        let half = if rtt.has_sample() { rtt.smoothed() / 2 } else { Duration::ZERO };
+        let has_arrived = |sent: Instant| now.saturating_since(sent) >= half;
+        let is_missing = |space: &Space| {
+            let ledger = &space.ledger;
+            ledger.ack_eliciting_in_flight() > 0
+                && ledger.last_ack_eliciting_at().is_some_and(has_arrived)
+                && !space.owes_probe()
+        };
         let missing = [SpaceId::Initial, SpaceId::Handshake]
             .map(|id| self.spaces.space(id).is_some_and(is_missing).then_some(id));
         for id in missing.into_iter().flatten() {

@@ -170,7 +170,9 @@ impl Connection {
         let ConnectionSetup { now, config, addresses, local_cids, mut rng, .. } = beginning;
         //= rfc9000/13.2.1#2
         let immediate = || AckTracker::new(AckPolicy::IMMEDIATE);
-        let early = [Space::new(immediate(), &mut rng), Space::new(immediate(), &mut rng)];
+        let initial = Space::new(immediate(), &mut rng);
+        let initial = if side.is_server() { initial.of_server_hello() } else { initial };
+        let early = [initial, Space::new(immediate(), &mut rng)];
         let policy = AckPolicy {
             eliciting_threshold: config.ack_every,
             max_ack_delay: config.max_ack_delay,

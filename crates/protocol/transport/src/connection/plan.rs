@@ -89,15 +89,16 @@ impl Assembly<'_> {
         let active = self.paths.active();
         let credit = active.amplification();
         let handshaking = self.spaces.handshaking();
-        if active.is_amplification_limited() {
+        if active.is_amplification_limited() && !(handshaking && active.affords_handshake_packet()) {
             return None;
         }
         // A new path may be given less credit than the packets are large that the old one carried.
         let affordable = usize::try_from(credit).unwrap_or(usize::MAX);
-        let size = if handshaking { small } else { usize::from(active.max_packet_size).min(affordable) };
+        let most = if handshaking { small } else { usize::from(active.max_packet_size) };
+        let size = most.min(affordable);
         let Allowance { bytes: budget, permission } = self.budget(paced, size as u64);
         if handshaking {
-            let set = self.spaces_with_something(now, permission);
+            let set = self.spaces_with_something(now, permission, size);
             return (set != SpaceSet::EMPTY).then_some(Plan {
                 kind: Kind::Coalesced(set, permission),
                 path,
@@ -164,13 +165,15 @@ impl Assembly<'_> {
         }
     }
 
-    /// Which spaces share the next datagram. An Initial that fills it goes alone: the peer could not
-    /// read what stands beside half a ServerHello.
-    fn spaces_with_something(&self, now: Instant, permission: Permission) -> SpaceSet {
+    /// Which spaces share the next datagram of `size` bytes. An Initial that fills it goes alone: the peer could not
+    /// read what stands beside half a ServerHello. One of less than 1,200 bytes has no Initial (RFC 9000 §14.1).
+    fn spaces_with_something(&self, now: Instant, permission: Permission, size: usize) -> SpaceSet {
         let fills =
             self.spaces.space(SpaceId::Initial).is_some_and(|space| space.crypto.unsent() > LARGE_HELLO);
+        let holds_initial = size >= usize::from(MIN_PACKET_SIZE);
         SpaceId::ALL
             .into_iter()
+            .filter(|&space| space != SpaceId::Initial || holds_initial)
             .filter(|&space| self.space_wants(now, space, permission))
             .take(if fills { 1 } else { SpaceId::ALL.len() })
             .fold(SpaceSet::EMPTY, SpaceSet::with)

@@ -343,6 +343,10 @@ impl Connection {
     ) -> Result<(), TransportError> {
         if !self.mask_chunk(packet, packet.len()) {
             self.handshake.keep_early(context.arrived, context.ecn, packet);
+            if self.side.is_server() {
+                // The client's Finished is lost, or late.
+                self.repeat_handshake(context.now);
+            }
             return Ok(());
         }
         let mask = self.scratch.masks().masks[0];
@@ -386,7 +390,7 @@ impl Connection {
             self.counters.dropped_no_keys += 1;
             if self.handshake.may_get_keys(long.ty, self.side) {
                 self.handshake.keep_early(context.arrived, context.ecn, packet);
-                self.repeat_handshake();
+                self.repeat_handshake(context.now);
             }
             return Ok(());
         };

@@ -11,7 +11,7 @@ use crate::event::CloseReason;
 use crate::path::Expiry;
 use crate::space::{Space, SpaceId};
 use base::time::{Duration, Instant};
-use recovery::timers::{Action, Inputs, SpaceTimers, Timeout, next_timeout};
+use recovery::timers::{Action, AmplificationLimit, Inputs, SpaceTimers, Timeout, next_timeout};
 use wire::error::Code;
 
 /// Probe timeouts in a row after which packets go in the base size again. Source: RFC 8899 §4.3.
@@ -52,7 +52,7 @@ impl Connection {
     /// not for time.
     fn departures(&self) -> [Option<Instant>; 4] {
         let path = self.paths.active();
-        if path.is_amplification_limited() {
+        if self.amplification_limit() == AmplificationLimit::Reached {
             return [None; 4];
         }
         [
@@ -212,7 +212,12 @@ impl Connection {
     /// The loss detection timer. Source: RFC 9002 appendix A.8.
     pub(super) fn loss_timer(&self) -> Option<Timeout> {
         if self.spaces.handshaking() {
-            self.loss_timer_of(&self.spaces.timers())
+            let mut spaces = self.spaces.timers();
+            if self.paths.active().is_amplification_limited() {
+                // No probe with an Initial packet may go; a smaller one of the other spaces may.
+                spaces[SpaceId::Initial.index()].ack_eliciting_in_flight = 0;
+            }
+            self.loss_timer_of(&spaces)
         } else {
             self.loss_timer_of(&[self.spaces.application.timers()])
         }
@@ -228,8 +233,19 @@ impl Connection {
             pto_count: self.timers.pto_count,
             handshake: self.handshake.confirmation(),
             address_validation: self.address_validation(),
-            amplification: path.amplification_limit(),
+            amplification: self.amplification_limit(),
         })
+    }
+
+    /// Whether nothing may be sent. While the handshake lasts, less than a datagram of 1,200 bytes is of use.
+    #[inline]
+    fn amplification_limit(&self) -> AmplificationLimit {
+        let path = self.paths.active();
+        if self.spaces.handshaking() && path.affords_handshake_packet() {
+            AmplificationLimit::Clear
+        } else {
+            path.amplification_limit()
+        }
     }
 
     /// Source: RFC 9002 appendix A.9.

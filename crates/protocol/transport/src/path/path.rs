@@ -34,6 +34,9 @@ const LEAST_FLIGHT: u64 = 16 * 1_472;
 /// A datagram smaller than this holds no challenge and no response: header, frames and tag of one packet.
 const MIN_PROBE: u64 = 64;
 
+/// A datagram smaller than this is not worth a packet of the handshake.
+const MIN_HANDSHAKE_DATAGRAM: u64 = 128;
+
 /// What the first state of a path is made from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Template {
@@ -215,6 +218,12 @@ impl Path {
     #[inline]
     pub(crate) fn amplification_limit(&self) -> AmplificationLimit {
         if self.is_amplification_limited() { AmplificationLimit::Reached } else { AmplificationLimit::Clear }
+    }
+
+    /// Whether a datagram without an Initial packet may be sent that is large enough for a packet of the handshake.
+    #[inline]
+    pub(crate) fn affords_handshake_packet(&self) -> bool {
+        self.amplification() >= MIN_HANDSHAKE_DATAGRAM
     }
 
     pub(super) fn on_validated(&mut self) {

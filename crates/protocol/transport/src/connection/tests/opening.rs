@@ -356,3 +356,27 @@ fn a_close_keeps_to_the_amplification_limit() {
         assert_eq!(pair.server.send(now).len(), datagrams, "{left} bytes may go");
     }
 }
+
+/// Deleted, a server whose client needs 1,200 bytes more before it says its Initial again would fall silent, though a small probe
+/// may go. Source: RFC 9002 §6.2.2.1, RFC 9000 §8.1, §14.1.
+#[test]
+fn little_credit_is_enough_for_a_packet_of_the_handshake() {
+    for (left, sizes) in [(127, &[][..]), (396, &[396])] {
+        let mut pair = greeted();
+        let now = pair.now;
+        pair.server.send(now);
+        let server = pair.server();
+        let (id, credit) = (server.paths.active_id(), server.paths.active().amplification());
+        server.paths.path_mut(id).expect("the only path").on_sent(credit.saturating_sub(left));
+        assert_eq!(
+            server.next_timeout().is_some_and(|at| at < now + Duration::from_secs(2)),
+            !sizes.is_empty()
+        );
+        let later = now + Duration::from_secs(2);
+        let sent = pair.server.send(later);
+        assert_eq!(sent.iter().map(Vec::len).collect::<Vec<_>>(), sizes, "{left} bytes may go");
+        assert!(sent.iter().all(|datagram| kinds(datagram) == [Some(LongType::Handshake)]));
+        let next = pair.server().next_timeout();
+        assert!(next.is_none_or(|at| at > later), "no timer runs that nothing can come of");
+    }
+}

@@ -60,6 +60,8 @@ fn a_client_that_cannot_read_what_follows_says_its_hello_again_at_once() {
 #[test]
 fn an_acknowledgement_that_comes_by_a_timeout_of_the_peer_is_no_round_trip() {
     let (mut pair, _lost) = begun();
+    // As other servers do.
+    pair.server().spaces.space_mut(SpaceId::Initial).expect("a space").repeats_acks = true;
     pair.now = pair.now + Duration::from_secs(1);
     let now = pair.now;
     let probes = pair.server.send(now);
@@ -68,4 +70,40 @@ fn an_acknowledgement_that_comes_by_a_timeout_of_the_peer_is_no_round_trip() {
     let client = pair.client();
     assert_eq!(handshake_in_flight(client), 0);
     assert!(!client.paths.active().rtt.has_sample());
+}
+
+/// Deleted, clients of other kinds would take a second for the first round trip, and wait three for what is lost after it.
+#[test]
+fn a_server_hello_that_goes_again_repeats_no_acknowledgement() {
+    let (mut pair, _lost) = begun();
+    pair.now = pair.now + Duration::from_secs(1);
+    let now = pair.now;
+    let before = handshake_in_flight(pair.client());
+    let probes = pair.server.send(now);
+    probes.into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
+    assert_eq!(handshake_in_flight(pair.client()), before, "nothing was acknowledged");
+    pair.run(5);
+    assert!(pair.client.events.contains(&Event::Connected));
+    let rtt = pair.client().paths.active().rtt.smoothed();
+    assert!(rtt < Duration::from_millis(100), "{rtt:?}");
+}
+
+/// Deleted, a server would let a client wait that has data in flight and no Finished, until a timeout of one of them.
+#[test]
+fn a_server_that_cannot_read_yet_says_its_flight_again_at_once() {
+    let (mut pair, answer) = begun();
+    let now = pair.now;
+    answer.into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
+    let _finished = pair.client.send(now);
+    let id = pair.client().open(Dir::Uni).expect("a stream");
+    pair.client().write(id, Bytes::from_static(b"request")).expect("writes");
+    let request = pair.client.send(now);
+    assert!(!request.is_empty());
+    let before = handshake_in_flight(pair.server());
+    request.into_iter().for_each(|datagram| pair.server.receive(now, datagram, None));
+    let repeated = pair.server.send(now);
+    assert!(handshake_in_flight(pair.server()) > before && pair.server().counters().probe_timeouts == 0);
+    repeated.into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
+    pair.run(3);
+    assert!(pair.server.events.contains(&Event::Connected), "{:?}", pair.server.events);
 }
