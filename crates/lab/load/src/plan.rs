@@ -157,6 +157,11 @@ impl LoadPlan {
         RunRules { bound, pace, reuse, warm_up, series }
     }
 
+    /// The place in `requests` at which a connection begins.
+    pub(super) fn first_request(&self, connection: usize) -> usize {
+        first_place(connection, self.connections, self.requests.len())
+    }
+
     /// Whether it can be carried out by this many threads.
     ///
     /// # Errors
@@ -212,5 +217,28 @@ impl LoadPlan {
             },
             ..self.clone()
         }
+    }
+}
+
+/// Connections begin as far apart as they can, so that all places are taken from the start and no two read the same at a time.
+fn first_place(connection: usize, connections: usize, places: usize) -> usize {
+    let apart = places.checked_div(connections).unwrap_or(0).max(1);
+    connection.wrapping_mul(apart).checked_rem(places).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_place;
+
+    /// Deleted, ten connections that ask for a hundred files could all read the same one at a time.
+    #[test]
+    fn connections_begin_far_apart() {
+        let places = |connections, places| -> Vec<usize> {
+            (0..connections).map(|connection| first_place(connection, connections, places)).collect()
+        };
+        assert_eq!(places(4, 100), [0, 25, 50, 75]);
+        assert_eq!(places(5, 3), [0, 1, 2, 0, 1], "all are taken");
+        assert_eq!(places(2, 1), [0, 0]);
+        assert_eq!(first_place(3, 0, 0), 0);
     }
 }

@@ -52,6 +52,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         http: Http::Three,
         client: Client::Load,
         program: context.program.clone(),
+        files: 1,
     };
     let mut lanes: Vec<EntryResult> = field.installed.iter().map(entry).map(EntryResult::new).collect();
     let problem = race.run(&mut lanes, context, &mut |_| Ok(())).err();

@@ -7,7 +7,7 @@
 use std::io;
 
 use bench::roofline::Roofline;
-use bench::stats::Summary;
+use bench::stats::{Ratio, Summary};
 use report::model::{Axis, Block, Cell, Plot, PlotKind, Row, Series, Study, Table};
 
 use crate::ceiling::{self, Ceiling};
@@ -27,6 +27,8 @@ const PUBLISHED: [(&str, f64, Option<f64>); 6] = [
 ];
 /// Requests of the published study.
 const REQUESTS: u64 = 400;
+/// Files of which none is asked for by two connections at a time: a site's downloads, where the published study has one.
+const DIFFERENT: usize = 100;
 
 const COLUMNS: [&str; 9] = [
     "client's time, s",
@@ -39,6 +41,14 @@ const COLUMNS: [&str; 9] = [
     "UDP payload, bytes",
     "who limits",
 ];
+const COLUMNS_OF_DIFFERENT: [&str; 6] = [
+    "client's time, s",
+    "content, MB/s",
+    "time over one file's",
+    "server CPU, s/GB",
+    "CPU over one file's",
+    "who limits",
+];
 
 /// Runs the study.
 ///
@@ -48,7 +58,11 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let began = cpu::clock_seconds();
     let ground = TestSite::prepare()?;
     let field = look(&context.program, &Http::ALL);
-    let (entries, absent) = entries(&field, context);
+    let (mut entries, absent) = entries(&field, context);
+    let files = context.scaled(DIFFERENT, DIFFERENT / 5);
+    ground.multiply(LARGE, files)?;
+    let different: Vec<RaceEntry> = entries.iter().filter_map(|entry| different(entry, files)).collect();
+    entries.extend(different);
     let race = Race {
         ground: &ground,
         work: Work {
@@ -79,23 +93,27 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
             race.work.requests
         ));
     }
+    let (lanes, different): (Vec<_>, Vec<_>) = lanes.into_iter().partition(|lane| lane.files == 1);
+    let mut findings = findings(&lanes);
+    findings.extend(findings_of_different(&lanes, &different));
     Ok(Study {
         id: "e5".to_owned(),
         title: "Few large files over HTTP/1.1, HTTP/2 and HTTP/3".to_owned(),
         question: "Is HTTP/3 as fast as HTTP/1.1 and HTTP/2 where large files are served on one core, and how does tercel \
                    compare with other servers?"
             .to_owned(),
-        method: method(&race, &lanes),
-        findings: findings(&lanes),
+        method: method(&race, &lanes, files),
+        findings,
         blocks: vec![
             Block::Table(table(&lanes, &ceiling)),
+            Block::Table(table_of_different(&lanes, &different)),
             Block::Plot(rates(&lanes, &ceiling)),
             Block::Plot(costs(&lanes)),
         ],
         notes,
         problem: problem.map(words::problem),
         seconds: cpu::clock_seconds() - began,
-        raw: serde_json::json!({ "lanes": lanes, "roofline": ceiling }),
+        raw: serde_json::json!({ "lanes": lanes, "different": different, "roofline": ceiling }),
     })
 }
 
@@ -113,6 +131,7 @@ fn entries(field: &InstalledServers, context: &Context<'_>) -> (Vec<RaceEntry>, 
                         http,
                         client,
                         program: program.clone(),
+                        files: 1,
                     }));
                 }
             }
@@ -122,7 +141,13 @@ fn entries(field: &InstalledServers, context: &Context<'_>) -> (Vec<RaceEntry>, 
     (entries, absent)
 }
 
-fn method(race: &Race<'_>, lanes: &[EntryResult]) -> Vec<String> {
+/// The same entry with several files, of servers that are run for sites.
+fn different(entry: &RaceEntry, files: usize) -> Option<RaceEntry> {
+    let is_of_sites = matches!(entry.server.who, Contestant::Tercel | Contestant::Nginx);
+    (is_of_sites && entry.client == Client::Load).then(|| RaceEntry { files, ..entry.clone() })
+}
+
+fn method(race: &Race<'_>, lanes: &[EntryResult], files: usize) -> Vec<String> {
     let Work { file, connections, streams, requests } = &race.work;
     vec![
         format!(
@@ -140,6 +165,10 @@ fn method(race: &Race<'_>, lanes: &[EntryResult]) -> Vec<String> {
              bytes of UDP payload, which the client's counts must confirm. Over veth TCP's segments fill packets of 1,500 bytes.",
             race.ground.site().tcp_congestion(),
             race.ground.payload_size
+        ),
+        format!(
+            "The second table: {files} different files of that size, each connection from another one on, so that no two read the same at \
+             a time. All are in the page cache. Its trials stand in the same rounds as those of one file."
         ),
         words::CLIENT.to_owned(),
         ceiling::method("once in each round"),
@@ -207,6 +236,51 @@ fn table(lanes: &[EntryResult], ceiling: &Ceiling) -> Table {
     }
 }
 
+/// The same entry with one file.
+fn with_one<'a>(lanes: &'a [EntryResult], lane: &EntryResult) -> Option<&'a EntryResult> {
+    lanes.iter().find(|one| (one.who, one.http, one.client) == (lane.who, lane.http, lane.client))
+}
+
+/// What several files cost the server over what one does.
+fn cost_over_one(lanes: &[EntryResult], lane: &EntryResult) -> Option<Ratio> {
+    let cost = |lane: &EntryResult| lane.summary(server_cpu_per_gb).values;
+    Ratio::by_rounds(&cost(lane), &cost(with_one(lanes, lane)?))
+}
+
+fn table_of_different(lanes: &[EntryResult], different: &[EntryResult]) -> Table {
+    let row = |lane: &EntryResult| Row {
+        name: name(lane),
+        is_published: false,
+        cells: vec![
+            lane.cell(3, |trial| trial.run.seconds),
+            lane.cell(0, mb_per_second),
+            with_one(lanes, lane).and_then(|one| lane.time_over(one)).into(),
+            lane.cell(3, server_cpu_per_gb),
+            cost_over_one(lanes, lane).into(),
+            lane.limit().into(),
+        ],
+    };
+    let files = different.first().map_or(DIFFERENT, |lane| lane.files);
+    Table {
+        title: format!("Requests for {files} different files of 10 MB"),
+        corner: "server, protocol".to_owned(),
+        columns: COLUMNS_OF_DIFFERENT.map(str::to_owned).to_vec(),
+        rows: different.iter().map(row).collect(),
+    }
+}
+
+/// One sentence for each server and protocol.
+fn findings_of_different(lanes: &[EntryResult], different: &[EntryResult]) -> Vec<String> {
+    let sentence = |lane: &EntryResult| {
+        let Ratio { ratio, low, high } = cost_over_one(lanes, lane)?;
+        let (name, files) = (name(lane), lane.files);
+        Some(format!(
+            "{name}: {files} different files cost the server {ratio:.2} times the CPU time of one ({low:.2} to {high:.2})."
+        ))
+    };
+    different.iter().filter_map(sentence).collect()
+}
+
 /// Bars of a figure: a group for each server, a colour for each protocol, by `tercel load`.
 fn bars(lanes: &[EntryResult], title: &str, label: &str, figure: fn(&Trial) -> f64) -> Plot {
     let shown: Vec<&EntryResult> =
@@ -262,8 +336,8 @@ fn findings(lanes: &[EntryResult]) -> Vec<String> {
                 third.time_over(other),
             );
             let cost = |lane: &EntryResult| lane.summary(server_cpu_per_gb);
-            if let Some(ratio) = bench::stats::Ratio::by_rounds(&cost(third).values, &cost(other).values) {
-                let bench::stats::Ratio { ratio, low, high } = ratio;
+            if let Some(ratio) = Ratio::by_rounds(&cost(third).values, &cost(other).values) {
+                let Ratio { ratio, low, high } = ratio;
                 sentence.push_str(&format!(
                     " The server used {ratio:.2} times the CPU time ({low:.2} to {high:.2})."
                 ));

@@ -115,8 +115,7 @@ impl LoadConnection {
             is_single: false,
             is_done: false,
             heads: Vec::new(),
-            // Connections begin at different requests, so that all are asked for from the start.
-            next_request: number,
+            next_request: 0,
             opened: now,
             was_up: false,
             verdict: None,

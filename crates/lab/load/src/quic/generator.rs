@@ -239,6 +239,7 @@ impl<'a> Generator<'a> {
                 continue;
             };
             let mut state = LoadConnection::new(number, now);
+            state.next_request = self.plan.first_request(number);
             if self.plan.reuse == Reuse::Never {
                 let accounts = &mut self.worker.app_mut().accounts;
                 let Some(intended) = accounts.peek(now) else { return };

@@ -24,7 +24,13 @@ pub(super) async fn keep(thread_state: Rc<ThreadState>, number: usize) {
             Ok(Dialled { link, sender, driver, kind }) => {
                 let took = clock::now().saturating_since(began);
                 thread_state.accounts.borrow_mut().on_handshake(None, took, kind);
-                use_up(&thread_state, &link, sender, (number, &request_slots)).await;
+                use_up(
+                    &thread_state,
+                    &link,
+                    sender,
+                    (thread_state.plan.first_request(number), &request_slots),
+                )
+                .await;
                 drop(driver);
                 thread_state.on_down();
                 pause = PAUSES[0];
@@ -109,13 +115,13 @@ async fn use_up(
     thread_state: &Rc<ThreadState>,
     link: &Rc<ConnectionHandle>,
     sender: Sender,
-    (number, request_slots): (usize, &[Rc<RequestSlot>]),
+    (first_request, request_slots): (usize, &[Rc<RequestSlot>]),
 ) {
     let mut tasks = JoinSet::new();
     let others = request_slots.iter().enumerate().skip(1);
     for (slot, place) in others {
         let Some(another) = sender.another() else { break };
-        let which = (slot, number.wrapping_add(slot));
+        let which = (slot, first_request.wrapping_add(slot));
         tasks.spawn_local(request_slot::ask(
             Rc::clone(thread_state),
             Rc::clone(link),
@@ -130,7 +136,7 @@ async fn use_up(
             Rc::clone(link),
             sender,
             Rc::clone(place),
-            (0, number),
+            (0, first_request),
         ));
     }
     while tasks.join_next().await.is_some() {}

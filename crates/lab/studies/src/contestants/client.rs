@@ -115,7 +115,8 @@ pub(super) struct Call<'a> {
     pub(super) client: Client,
     pub(super) program: &'a Path,
     pub(super) http: Http,
-    pub(super) url: &'a str,
+    /// One or more, asked in turn; ab and h2load ask the first.
+    pub(super) urls: &'a [String],
     pub(super) server: u32,
     pub(super) ground: &'a TestSite,
 }
@@ -128,12 +129,12 @@ impl Call<'_> {
             Client::Load => self.load(work, &mut command),
             Client::Ab => {
                 let [requests, connections] = [work.requests, work.connections as u64].map(|n| n.to_string());
-                command.args(["-q", "-k", "-f", "TLS1.3", "-n", &requests, "-c", &connections, self.url]);
+                command.args(["-q", "-k", "-f", "TLS1.3", "-n", &requests, "-c", &connections, self.url()]);
             }
             Client::H2load => {
                 let [requests, connections, streams] =
                     [work.requests, work.connections as u64, work.streams as u64].map(|n| n.to_string());
-                command.args(["-t", "1", "-n", &requests, "-c", &connections, "-m", &streams, self.url]);
+                command.args(["-t", "1", "-n", &requests, "-c", &connections, "-m", &streams, self.url()]);
             }
         }
         let patience =
@@ -173,7 +174,11 @@ impl Call<'_> {
         if self.http == Http::Three {
             command.args(["--packet-size", &self.ground.payload_size.to_string()]);
         }
-        command.arg(self.url);
+        command.args(self.urls);
+    }
+
+    fn url(&self) -> &str {
+        self.urls.first().map_or("", String::as_str)
     }
 }
 

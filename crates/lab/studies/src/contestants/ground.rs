@@ -80,6 +80,19 @@ impl TestSite {
         self.folder.path().join("files")
     }
 
+    /// Adds files of the size of `file` until there are `count` of them, each with other bytes.
+    ///
+    /// # Errors
+    /// The folder for temporary files cannot be written.
+    pub fn multiply(&self, (name, size): (&str, u64), count: usize) -> io::Result<()> {
+        let mut bytes = content(size);
+        for at in 1..count {
+            bytes.rotate_left(1);
+            std::fs::write(self.files().join(name_of(name, at)), &bytes)?;
+        }
+        Ok(())
+    }
+
     /// The certificate, PEM: ECDSA on P-256.
     pub fn certificate(&self) -> PathBuf {
         self.folder.path().join("cert.pem")
@@ -110,6 +123,11 @@ impl TestSite {
         })?;
         Running::adopt(name, child, &[core])
     }
+}
+
+/// The name of one of several files like `name`.
+pub(super) fn name_of(name: &str, at: usize) -> String {
+    if at == 0 { name.to_owned() } else { format!("{name}-{at}") }
 }
 
 /// As in generated bodies, so that it does not compress.

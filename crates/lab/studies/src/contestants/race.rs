@@ -14,6 +14,7 @@ use report::model::Cell;
 use serde::Serialize;
 
 use super::client::{Call, Client, Run, Work, limit};
+use super::ground::name_of;
 use super::{Contestant, Http, Installed, TestSite};
 use crate::context::Context;
 
@@ -28,6 +29,8 @@ pub struct RaceEntry {
     pub client: Client,
     /// Where the client is.
     pub program: PathBuf,
+    /// How many files of the same size are asked for in turn; only `tercel load` asks for more than one.
+    pub files: usize,
 }
 
 /// One counted trial.
@@ -50,6 +53,8 @@ pub struct EntryResult {
     pub http: Http,
     /// Who asked.
     pub client: Client,
+    /// For how many files.
+    pub files: usize,
     /// The server's version, once it has run.
     pub version: String,
     /// All counted trials, in order of time.
@@ -73,11 +78,12 @@ pub struct Race<'a> {
 impl EntryResult {
     /// A lane in which nothing has happened.
     pub fn new(entry: RaceEntry) -> EntryResult {
-        let RaceEntry { server, http, client, .. } = &entry;
+        let RaceEntry { server, http, client, files, .. } = &entry;
         EntryResult {
             who: server.who,
             http: *http,
             client: *client,
+            files: *files,
             version: String::new(),
             trials: Vec::new(),
             problem: None,
@@ -108,6 +114,7 @@ impl EntryResult {
             who,
             http,
             client,
+            files: 1,
             version: "pretended 1.0".to_owned(),
             trials,
             problem: None,
@@ -194,7 +201,10 @@ impl Race<'_> {
         if context.is_stopped() {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let name = format!("{:14} {:8} {:11}", lane.who.name(), lane.http.name(), lane.client.name());
+        let mut name = format!("{:14} {:8} {:11}", lane.who.name(), lane.http.name(), lane.client.name());
+        if lane.files > 1 {
+            name.push_str(&format!(" {} files", lane.files));
+        }
         match self.trial(lane, context) {
             Ok(trial) => {
                 let counted =
@@ -225,12 +235,13 @@ impl Race<'_> {
         let entry = lane.entry.as_ref().ok_or_else(|| io::Error::other("nothing to start"))?;
         let serving = entry.server.start(self.ground, context.cores[0], context.stop)?;
         lane.version.clone_from(&serving.version);
-        let url = serving.url(self.work.file.0);
+        let urls: Vec<String> =
+            (0..entry.files).map(|at| serving.url(&name_of(self.work.file.0, at))).collect();
         let call = Call {
             client: lane.client,
             program: &entry.program,
             http: lane.http,
-            url: &url,
+            urls: &urls,
             server: serving.id(),
             ground: self.ground,
         };

@@ -34,6 +34,9 @@ fn web_servers_of_the_distribution_serve_the_files() {
     }
     assert_eq!(std::fs::metadata(ground.files().join(SMALL.0)).unwrap().len(), SMALL.1);
     assert_eq!(std::fs::metadata(ground.files().join(LARGE.0)).unwrap().len(), LARGE.1);
+    ground.multiply(SMALL, 3).unwrap();
+    let read = |at| std::fs::read(ground.files().join(ground::name_of(SMALL.0, at))).unwrap();
+    assert!(read(1).len() as u64 == SMALL.1 && read(0) != read(1) && read(1) != read(2));
     for installed in look(Path::new("/nowhere/else/tercel"), &Http::ALL).installed {
         if !matches!(installed.who, Contestant::Nginx | Contestant::Caddy) {
             continue;

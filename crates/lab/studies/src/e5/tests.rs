@@ -73,3 +73,27 @@ fn every_speaker_of_a_version_is_asked_by_every_client_of_it() {
     let ours = entries.iter().filter(|entry| entry.server.who == Contestant::Tercel).count();
     assert_eq!(ours + absent.len(), 5, "three versions by tercel load, ab, h2load");
 }
+
+/// Deleted, what several files cost could be set beside another protocol's one file, or beside nothing.
+#[test]
+fn several_files_are_compared_with_one_of_the_same_entry() {
+    let lanes = lanes();
+    let several = |http, seconds: &[f64]| {
+        let mut lane = EntryResult::pretended(Contestant::Tercel, http, Client::Load, seconds);
+        lane.files = 20;
+        lane
+    };
+    let different = [several(Http::One, &[1.5, 1.65, 1.35]), several(Http::Three, &[1.0, 1.1, 0.9])];
+    let table = table_of_different(&lanes, &different);
+    assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()));
+    assert_eq!(table.title, "Requests for 20 different files of 10 MB");
+    let found = findings_of_different(&lanes, &different);
+    assert!(
+        found[0].starts_with("tercel, HTTP/1.1: 20 different files cost the server 1.50 times"),
+        "{found:?}"
+    );
+    assert!(
+        found[1].starts_with("tercel, HTTP/3: 20 different files cost the server 2.00 times"),
+        "{found:?}"
+    );
+}
