@@ -1,9 +1,10 @@
-//! A request to an admin address, for `tercel status`.
+//! Requests to an admin address, for `tercel status` and `tercel reload`.
 
 use crate::address::Address;
+use crate::reload::{self, Reload};
 use bytes::{Buf as _, Bytes};
 use http::header::HOST;
-use http::{Request, StatusCode};
+use http::{Method, Request, StatusCode};
 use http_body::{Body, Frame};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -16,8 +17,10 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-/// How long a server may take.
+/// How long a server may take to tell something.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it may take to read its files again: they may be many, and others may have asked before.
+const TO_RELOAD: Duration = Duration::from_secs(120);
 /// More is no answer of a server's, in bytes.
 const MOST: usize = 16 << 20;
 
@@ -26,34 +29,55 @@ const MOST: usize = 16 << 20;
 /// # Errors
 /// The server cannot be reached, does not answer within ten seconds, or has no such content.
 pub fn fetch(address: &Address, path: &str) -> io::Result<Vec<u8>> {
+    match ask(address, (Method::GET, path), PATIENCE)? {
+        (StatusCode::OK, content) => Ok(content),
+        (status, _) => Err(not_tercel(status)),
+    }
+}
+
+/// Has the server read its files again, and waits until it has, for two minutes at most.
+///
+/// # Errors
+/// The server cannot be reached, does not answer in time, or takes no reload here; then the text says why.
+pub fn ask_for_reload(address: &Address) -> io::Result<Reload> {
+    let (status, content) = ask(address, (Method::POST, reload::PATH), TO_RELOAD)?;
+    let outcome = serde_json::from_slice(&content).ok().and_then(|json| Reload::from_json(&json));
+    outcome.ok_or_else(|| match status {
+        StatusCode::FORBIDDEN => io::Error::other(String::from_utf8_lossy(&content).trim_end().to_owned()),
+        _ => not_tercel(status),
+    })
+}
+
+fn not_tercel(status: StatusCode) -> io::Error {
+    io::Error::other(format!("the answer is {status}: is this the admin address of a tercel server?"))
+}
+
+fn ask(address: &Address, what: (Method, &str), patience: Duration) -> io::Result<(StatusCode, Vec<u8>)> {
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-    let fetched = runtime.block_on(async {
-        timeout(PATIENCE, async {
+    let asked = runtime.block_on(async {
+        timeout(patience, async {
             match address {
-                Address::Tcp(at) => ask(TcpStream::connect(at).await?, path).await,
-                Address::Unix(at) => ask(UnixStream::connect(at).await?, path).await,
+                Address::Tcp(at) => exchange(TcpStream::connect(at).await?, what).await,
+                Address::Unix(at) => exchange(UnixStream::connect(at).await?, what).await,
             }
         })
         .await
     });
-    fetched.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "it does not answer")))
+    asked.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "it does not answer")))
 }
 
-async fn ask(
+async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    path: &str,
-) -> io::Result<Vec<u8>> {
+    (method, path): (Method, &str),
+) -> io::Result<(StatusCode, Vec<u8>)> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     // It ends with the runtime.
     drop(tokio::spawn(connection));
-    let request = Request::get(path).header(HOST, "tercel").body(Nothing).map_err(io::Error::other)?;
+    let request = Request::builder().method(method).uri(path).header(HOST, "localhost");
+    let request = request.body(Nothing).map_err(io::Error::other)?;
     let response = sender.send_request(request).await.map_err(io::Error::other)?;
-    if response.status() != StatusCode::OK {
-        let what =
-            format!("the answer is {}: is this the admin address of a tercel server?", response.status());
-        return Err(io::Error::other(what));
-    }
-    let (mut content, mut body) = (Vec::new(), response.into_body());
+    let (status, mut content) = (response.status(), Vec::new());
+    let mut body = response.into_body();
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         if let Ok(mut data) = frame.map_err(io::Error::other)?.into_data() {
             if content.len() + data.remaining() > MOST {
@@ -62,7 +86,7 @@ async fn ask(
             content.extend_from_slice(&data.copy_to_bytes(data.remaining()));
         }
     }
-    Ok(content)
+    Ok((status, content))
 }
 
 /// No content.

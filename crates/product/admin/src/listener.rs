@@ -1,6 +1,7 @@
 //! The socket of the admin address.
 
 use crate::address::Address;
+use crate::reload::Reach;
 use crate::service::{self, Open, Socket};
 use crate::snapshot::Source;
 use socket2::{Domain, Protocol, Type};
@@ -101,8 +102,9 @@ impl Listener {
     /// # Errors
     /// The system has no thread or descriptor left.
     pub fn serve(self, source: Arc<dyn Source>) -> io::Result<Serving> {
-        let Listener { socket, file, .. } = self;
-        let open = service::start(socket, source)?;
+        let Listener { socket, address, file } = self;
+        let reach = if address.is_local() { Reach::ThisMachine } else { Reach::Others };
+        let open = service::start(socket, reach, source)?;
         Ok(Serving { _open: open, file })
     }
 }
@@ -195,6 +197,10 @@ mod tests {
 
         fn snapshot(&self) -> crate::Snapshot {
             crate::Snapshot::default()
+        }
+
+        fn reload(&self) -> crate::Reload {
+            crate::Reload::Fault(String::new())
         }
     }
 

@@ -1,10 +1,12 @@
 //! What the admin address answers, on a thread of its own.
 //!
 //! Bounds: [`CONNECTIONS`] connections at a time, a head within [`HEAD`], a connection's life within [`LIFE`]. What is asked of
-//! the server may wait for its threads, so it is asked on a thread for calls that block.
+//! the server may wait for its threads, so it is asked on a thread for calls that block. One reload is under way at a time, and those that
+//! wait for it have no thread.
 
 use crate::exposition::Format;
 use crate::metrics::exposition;
+use crate::reload::{self, Reach};
 use crate::snapshot::{Source, Stage};
 use crate::status::status;
 use bytes::Bytes;
@@ -36,7 +38,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const BLOCKING: usize = 4;
 
 const TEXT: &str = "text/plain; charset=utf-8";
-const PLACES: &str = "/metrics\n/healthz\n/readyz\n/status\n";
+const PLACES: &str = "/metrics\n/healthz\n/readyz\n/status\n/reload (POST)\n";
 
 /// A socket of one of two kinds.
 #[derive(Debug)]
@@ -51,19 +53,28 @@ pub(crate) struct Open {
     _sender: oneshot::Sender<()>,
 }
 
+/// What answers.
+struct Service {
+    source: Arc<dyn Source>,
+    reach: Reach,
+    /// One reload at a time.
+    turn: Semaphore,
+}
+
 /// Starts the thread.
-pub(crate) fn start(socket: Socket, source: Arc<dyn Source>) -> io::Result<Open> {
+pub(crate) fn start(socket: Socket, reach: Reach, source: Arc<dyn Source>) -> io::Result<Open> {
     let runtime =
         Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(BLOCKING).build()?;
     let (sender, closed) = oneshot::channel();
-    let serve = move || serve(&runtime, socket, source, closed);
+    let service = Arc::new(Service { source, reach, turn: Semaphore::new(1) });
+    let serve = move || serve(&runtime, socket, service, closed);
     std::thread::Builder::new().name("admin".to_owned()).spawn(serve)?;
     Ok(Open { _sender: sender })
 }
 
-fn serve(runtime: &Runtime, socket: Socket, source: Arc<dyn Source>, closed: oneshot::Receiver<()>) {
+fn serve(runtime: &Runtime, socket: Socket, service: Arc<Service>, closed: oneshot::Receiver<()>) {
     runtime.block_on(async {
-        let accepting = tokio::spawn(accept(socket, source));
+        let accepting = tokio::spawn(accept(socket, service));
         // An error: what keeps it open was dropped.
         let _ = closed.await;
         accepting.abort();
@@ -73,7 +84,7 @@ fn serve(runtime: &Runtime, socket: Socket, source: Arc<dyn Source>, closed: one
 }
 
 /// Accepts connections. Returns only where the socket cannot be used.
-async fn accept(socket: Socket, source: Arc<dyn Source>) -> io::Result<()> {
+async fn accept(socket: Socket, service: Arc<Service>) -> io::Result<()> {
     let permits = Arc::new(Semaphore::new(CONNECTIONS));
     match socket {
         Socket::Tcp(socket) => {
@@ -81,7 +92,7 @@ async fn accept(socket: Socket, source: Arc<dyn Source>) -> io::Result<()> {
             loop {
                 let permit = permit(&permits).await?;
                 match listener.accept().await {
-                    Ok((stream, _)) => drop(tokio::spawn(answer(stream, Arc::clone(&source), permit))),
+                    Ok((stream, _)) => drop(tokio::spawn(answer(stream, Arc::clone(&service), permit))),
                     Err(_) => sleep(PAUSE).await,
                 }
             }
@@ -91,7 +102,7 @@ async fn accept(socket: Socket, source: Arc<dyn Source>) -> io::Result<()> {
             loop {
                 let permit = permit(&permits).await?;
                 match listener.accept().await {
-                    Ok((stream, _)) => drop(tokio::spawn(answer(stream, Arc::clone(&source), permit))),
+                    Ok((stream, _)) => drop(tokio::spawn(answer(stream, Arc::clone(&service), permit))),
                     Err(_) => sleep(PAUSE).await,
                 }
             }
@@ -106,10 +117,10 @@ async fn permit(permits: &Arc<Semaphore>) -> io::Result<OwnedSemaphorePermit> {
 /// Answers the requests of one connection.
 async fn answer(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    source: Arc<dyn Source>,
+    service: Arc<Service>,
     permit: OwnedSemaphorePermit,
 ) {
-    let service = service_fn(|request| respond(request, Arc::clone(&source)));
+    let service = service_fn(|request| respond(request, Arc::clone(&service)));
     let mut settings = http1::Builder::new();
     settings.timer(TokioTimer::new()).header_read_timeout(HEAD);
     // What becomes of a client that has gone does not matter.
@@ -117,20 +128,40 @@ async fn answer(
     drop(permit);
 }
 
-async fn respond(
-    request: Request<Incoming>,
-    source: Arc<dyn Source>,
-) -> Result<Response<Content>, Infallible> {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return Ok(response);
+async fn respond(request: Request<Incoming>, service: Arc<Service>) -> Result<Response<Content>, Infallible> {
+    let is_reload = request.uri().path() == reload::PATH;
+    match *request.method() {
+        Method::POST if is_reload => return Ok(reload(&request, &service).await),
+        Method::GET | Method::HEAD if !is_reload => {}
+        _ if is_reload => return Ok(only("POST")),
+        _ => return Ok(only("GET, HEAD")),
     }
+    let source = Arc::clone(&service.source);
     let path = request.uri().path().to_owned();
     let accept = request.headers().get("accept").and_then(|value| value.to_str().ok());
     let format = Format::of(accept.unwrap_or_default());
     let answered = tokio::task::spawn_blocking(move || look(&path, format, &*source)).await;
     Ok(answered.unwrap_or_else(|_| text(StatusCode::INTERNAL_SERVER_ERROR, "see standard error\n")))
+}
+
+/// The answer to a request with another method than one of `methods`.
+fn only(methods: &'static str) -> Response<Content> {
+    let mut response = full(StatusCode::METHOD_NOT_ALLOWED, TEXT, format!("only {methods}\n"));
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    response
+}
+
+/// Has the server read its files again, when those that have asked before have been answered.
+async fn reload(request: &Request<Incoming>, service: &Service) -> Response<Content> {
+    if let Some(why) = reload::refusal(service.reach, request.headers()) {
+        return text(StatusCode::FORBIDDEN, why);
+    }
+    let _turn = service.turn.acquire().await;
+    let source = Arc::clone(&service.source);
+    match tokio::task::spawn_blocking(move || source.reload()).await {
+        Ok(outcome) => full(outcome.status(), "application/json", format!("{:#}\n", outcome.to_json())),
+        Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "see standard error\n"),
+    }
 }
 
 /// The answer to a request for `path`. May wait.

@@ -1,9 +1,10 @@
 //! What the admin address asks a server for.
 
+use crate::reload::Reload;
 use server::metrics::{Classes, Histogram, Metrics};
 use std::path::PathBuf;
 
-/// What tells of a server. All of it is asked on a thread that may wait.
+/// What tells of a server, and has it read its files again. All of it is asked on a thread that may wait.
 pub trait Source: Send + Sync + 'static {
     /// How far the server is.
     fn stage(&self) -> Stage;
@@ -13,6 +14,9 @@ pub trait Source: Send + Sync + 'static {
 
     /// Everything there is to tell, with counters that are as old as this call.
     fn snapshot(&self) -> Snapshot;
+
+    /// Has the server read its files again. Returns when it has, or when it is known to stay as it is.
+    fn reload(&self) -> Reload;
 }
 
 /// How far a server is.

@@ -72,7 +72,7 @@ fn changed_keys(before: &[OsString], now: &[OsString]) -> Vec<String> {
         let id = flag.get_id().as_str();
         !RELOADED.contains(&flags::name(flag)) && values(&before, id) != values(&now, id)
     });
-    flags.map(|flag| format!("\"{}\"", flags::name(flag))).collect()
+    flags.map(|flag| flags::name(flag).to_owned()).collect()
 }
 
 /// The file that the typed words name, and what else they say. Mistakes in them are found later.

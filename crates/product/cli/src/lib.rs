@@ -28,6 +28,7 @@ mod perf_command;
 #[cfg(feature = "lab")]
 mod profile_command;
 mod qlog_options;
+mod reload_command;
 mod serve;
 mod serving;
 mod signals;
@@ -80,6 +81,8 @@ enum Command {
     Config(config_command::ConfigArgs),
     /// Print the state of a server that runs.
     Status(status_command::StatusArgs),
+    /// Have a server that runs read its configuration and certificates again, and say what is wrong with them.
+    Reload(reload_command::ReloadArgs),
     /// Print the hash of a password, for users in a configuration file.
     HashPassword(hash_password::HashPasswordArgs),
     /// Download over HTTP/3.
@@ -116,6 +119,7 @@ pub fn run() -> ExitCode {
         Command::Check(args) => config_command::check(&args),
         Command::Config(args) => config_command::run(&args),
         Command::Status(args) => status_command::run(&args),
+        Command::Reload(args) => reload_command::run(&args),
         Command::HashPassword(args) => hash_password::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Doctor(args) => doctor::run(&args),

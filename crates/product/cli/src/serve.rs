@@ -362,9 +362,9 @@ impl ServeArgs {
         let flags: Arc<dyn CertificateFlags> = Arc::<ServeArgs>::clone(self);
         orders::advise(&certificates.orders(), &report);
         let orders = self.state_folder().map(|state| orders::manager(&state, challenges));
-        let reloader = Reloader::new(running.handle(), sites.clone(), read, (flags, certificates), orders);
-        reloader.watch().map_err(text)?;
         let status = format!("serves {} on {}", report.versions, report.places.join(" and "));
+        let shown = (flags, certificates);
+        let reloader = Reloader::start(running.handle(), sites.clone(), read, shown, orders, &status)?;
         let observed = Observed {
             handle: running.handle(),
             report: report.clone(),
@@ -373,7 +373,7 @@ impl ServeArgs {
             qlog: qlog.clone(),
         };
         let upgrader = Upgrader::new(running.handle(), Arc::clone(&operations), status.clone());
-        heed_signals(&running.handle(), &ready, (Arc::clone(&reloader), status.clone()), upgrader)?;
+        heed_signals(&running.handle(), &ready, Arc::clone(&reloader), upgrader)?;
         operations.begin(observed)?;
         let places = (operations.place(), self.ready_file.as_deref());
         if let Some(file) = report::announce(&report, &credentials, places)? {
@@ -545,7 +545,7 @@ impl ServeArgs {
 fn heed_signals(
     handle: &Handle,
     ready: &Arc<OnceLock<ReadyFile>>,
-    (reloader, status): (Arc<Reloader>, String),
+    reloader: Arc<Reloader>,
     upgrader: Arc<Upgrader>,
 ) -> Result<(), String> {
     let (to_stop, to_reopen, to_remove) = (handle.clone(), handle.clone(), Arc::clone(ready));
@@ -554,11 +554,7 @@ fn heed_signals(
             systemd::stopping();
             to_stop.stop();
         }),
-        reload: Box::new(move || {
-            systemd::reloading();
-            reloader.reload();
-            systemd::ready(&status);
-        }),
+        reload: Box::new(move || drop(reloader.reload())),
         reopen: Box::new(move || to_reopen.reopen_access_log()),
         tidy: Box::new(move || to_remove.get().into_iter().for_each(ReadyFile::remove)),
         upgrade: Box::new(move || upgrader.begin()),

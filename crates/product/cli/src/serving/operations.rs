@@ -2,7 +2,7 @@
 
 use super::log;
 use super::reload::Reloader;
-use admin::{Address, Listener, Order, Orders, Serving, Snapshot, Source, Stage, Upstream};
+use admin::{Address, Listener, Order, Orders, Reload, Serving, Snapshot, Source, Stage, Upstream};
 use clap::Args;
 use proxy::UpstreamReport;
 use server::sites::LiveSites;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct AdminArgs {
     /// Where metrics, health and status are told to the operator's programs: PORT of this machine, ADDRESS:PORT or unix:PATH.
     ///
-    /// See tercel status, and docs/metrics.md: /metrics for Prometheus, /healthz, /readyz, /status.
+    /// See tercel status, tercel reload, and docs/metrics.md: /metrics for Prometheus, /healthz, /readyz, /status, /reload.
     #[arg(long, value_name = "[ADDRESS:]PORT")]
     pub(crate) admin: Option<Address>,
 }
@@ -180,8 +180,16 @@ impl Source for Running {
             upstreams: proxy::upstreams().into_iter().map(upstream).collect(),
         }
     }
+
+    fn reload(&self) -> Reload {
+        match self.0.get() {
+            Some(server) => server.reloader.reload(),
+            None => Reload::Fault("the server is starting, and reads its files anyway".to_owned()),
+        }
+    }
 }
 
+/// An upstream, for those who ask.
 fn upstream(of: UpstreamReport) -> Upstream {
     let UpstreamReport { name, is_healthy, active, classes, durations, failures, failed_checks, connections } =
         of;

@@ -1,12 +1,13 @@
 //! What a running server takes from its files again: certificates, sites and their routes. The rest of a configuration needs a restart.
 //!
-//! SIGHUP reads all of it; the files of certificates are also looked at every few seconds. Everything is checked before anything is
+//! SIGHUP and `tercel reload` read all of it; the files of certificates are also looked at every few seconds. Everything is checked before anything is
 //! replaced.
 
 use super::log::{self, Level};
 use super::sites::{Certificates, ServedSites};
+use super::systemd;
 use acme::{Again, Hooks, Manager};
-use admin::{Expiry, Reloads};
+use admin::{Expiry, Reload, Reloads};
 use server::certificate;
 use server::credentials::Credentials;
 use server::date::unix_now;
@@ -19,6 +20,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Looks at files between two warnings about a certificate that expires soon: a day.
 const LOOKS_A_DAY: u64 = 24 * 3_600 / watch::INTERVAL.as_secs();
+
+/// Said of a reload that was a success.
+pub(crate) const RELOADED: &str = "reloaded: new requests and handshakes go by what the files say now";
+/// Said of one that was of no avail.
+pub(crate) const KEPT: &str = "nothing is reloaded, and what was in use stays";
+
+/// Said of keys that a reload leaves as they were, if there are any.
+pub(crate) fn restart_warning(keys: &[String]) -> Option<String> {
+    let names: Vec<String> = keys.iter().map(|key| format!("\"{key}\"")).collect();
+    (!names.is_empty()).then(|| format!("these take effect with a restart only: {}", names.join(", ")))
+}
 
 /// What the flags say of certificates.
 pub(crate) trait CertificateFlags: Send + Sync {
@@ -51,6 +63,10 @@ pub(crate) struct Reloader {
     shown: Mutex<Shown>,
     reloads: Mutex<Reloads>,
     orders: Option<Manager>,
+    /// One reload at a time: one by a signal and one by the admin address may coincide.
+    turn: Mutex<()>,
+    /// For `systemctl status`.
+    status: String,
 }
 
 /// The certificates that clients are shown.
@@ -69,18 +85,26 @@ struct Shown {
 type Stamp = (PathBuf, Option<(u64, u64, i64, i64)>);
 
 impl Reloader {
-    pub(crate) fn new(
+    /// Looks at the files of certificates from now on.
+    ///
+    /// # Errors
+    /// One line: the system has no thread left.
+    pub(crate) fn start(
         handle: Handle,
         sites: Option<LiveSites>,
         read: ReadAgain,
         (flags, certificates): (Arc<dyn CertificateFlags>, Certificates),
         orders: Option<Manager>,
-    ) -> Arc<Reloader> {
+        status: &str,
+    ) -> Result<Arc<Reloader>, String> {
         let loaded = stamps(&*flags, &certificates);
         let expiries = expiries(&loaded);
         let shown = Shown { flags, certificates, seen: loaded.clone(), loaded, expiries, looks: 0 };
-        let (shown, reloads) = (Mutex::new(shown), Mutex::default());
-        Arc::new(Reloader { handle, sites, read, shown, reloads, orders })
+        let (shown, reloads, turn) = (Mutex::new(shown), Mutex::default(), Mutex::default());
+        let status = status.to_owned();
+        let reloader = Arc::new(Reloader { handle, sites, read, shown, reloads, orders, turn, status });
+        reloader.watch().map_err(|error| error.to_string())?;
+        Ok(reloader)
     }
 
     /// Carries out what is ordered, from now on.
@@ -111,24 +135,32 @@ impl Reloader {
         self.orders.as_ref()
     }
 
-    /// Reads everything again.
-    pub(crate) fn reload(&self) {
+    /// Reads everything again. Says on standard error how it went, too.
+    pub(crate) fn reload(&self) -> Reload {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        systemd::reloading();
+        let outcome = self.reload_and_say();
+        systemd::ready(&self.status);
+        outcome
+    }
+
+    fn reload_and_say(&self) -> Reload {
         match self.try_reload() {
-            Ok(changed) => {
+            Ok(with_restart) => {
                 self.count(|reloads| {
                     reloads.succeeded += 1;
                     reloads.last_s = Some(unix_now());
                 });
-                say("reloaded: new requests and handshakes go by what the files say now");
-                if !changed.is_empty() {
-                    let keys = changed.join(", ");
-                    say(&format!("warning: these take effect with a restart only: {keys}"));
-                }
+                say(RELOADED);
+                restart_warning(&with_restart).iter().for_each(|warning| log::warn(warning));
+                Reload::Done { with_restart }
             }
             Err(why) => {
                 self.count(|reloads| reloads.failed += 1);
-                log::say(Level::Warning, &format!("tercel: {}", why.trim_end()));
-                log::warn("nothing is reloaded, and what was in use stays");
+                let why = why.trim_end().to_owned();
+                log::say(Level::Warning, &format!("tercel: {why}"));
+                log::warn(KEPT);
+                Reload::Fault(why)
             }
         }
     }
@@ -186,7 +218,7 @@ impl Reloader {
     ///
     /// # Errors
     /// The system has no thread left.
-    pub(crate) fn watch(self: &Arc<Reloader>) -> std::io::Result<()> {
+    fn watch(self: &Arc<Reloader>) -> std::io::Result<()> {
         let reloader = Arc::downgrade(self);
         watch::start("certificates", move || match reloader.upgrade() {
             Some(reloader) => {

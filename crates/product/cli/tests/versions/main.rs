@@ -26,6 +26,7 @@ mod proxy;
 mod proxy_protocol;
 mod raw;
 mod reload;
+mod reload_command;
 mod server;
 mod sites;
 mod smuggling;

@@ -16,7 +16,7 @@ fn shells_are_told_the_commands_and_their_flags() {
         let output = run(place.path(), &["completions", shell]);
         let script = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && script.contains(is_of_shell) && script.contains(flag), "{shell}");
-        assert!(script.contains("doctor"), "{shell}");
+        assert!(script.contains("doctor") && script.contains("reload"), "{shell}");
         let file = place.path().join(shell);
         std::fs::write(&file, &output.stdout).expect("written");
         // Without the shell nothing can judge its script.
@@ -34,7 +34,14 @@ fn each_command_has_a_page() {
     let output = run(place.path(), &["man", "pages/man1"]);
     assert!(output.status.success(), "{output:?}");
     let page = |name: &str| std::fs::read_to_string(place.path().join("pages/man1").join(name)).expect(name);
-    for name in ["tercel.1", "tercel-get.1", "tercel-check.1", "tercel-config-show.1", "tercel-doctor.1"] {
+    for name in [
+        "tercel.1",
+        "tercel-get.1",
+        "tercel-check.1",
+        "tercel-reload.1",
+        "tercel-config-show.1",
+        "tercel-doctor.1",
+    ] {
         assert!(page(name).contains(".TH "), "{name}");
     }
     let serve = page("tercel-serve.1");
