@@ -11,6 +11,7 @@ use crate::serving::limits::LimitArgs;
 use crate::serving::log::{self, LogArgs, WarningLines};
 use crate::serving::operations::{AdminArgs, Observed};
 use crate::serving::orders;
+use crate::serving::places;
 use crate::serving::process;
 use crate::serving::proxies::ProxyArgs;
 use crate::serving::ready::ReadyFile;
@@ -106,15 +107,9 @@ pub(crate) struct ServeArgs {
     /// Ask clients for a certificate, and accept those of the authorities in this PEM file.
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) client_ca: Option<PathBuf>,
-    /// Whether clients without a certificate are served too.
-    #[arg(
-        long,
-        default_value = "required",
-        requires = "client_ca",
-        value_name = "WHEN",
-        hide_short_help = true
-    )]
-    client_auth: AskedClients,
+    /// Whether clients without a certificate are served too. Default: required.
+    #[arg(long, requires = "client_ca", value_name = "WHEN", hide_short_help = true)]
+    client_auth: Option<AskedClients>,
     /// Serve a certificate that has expired or is not valid yet, which clients refuse.
     #[arg(long, alias = "allow-expired", hide_short_help = true)]
     allow_expired_certificate: bool,
@@ -309,6 +304,9 @@ impl ServeArgs {
         }
         self.client_auth()?;
         self.user.check()?;
+        places::file("--access-log", Path::new(&self.access_log))?;
+        self.ticket_keys.iter().try_for_each(|path| places::file("--ticket-keys", path))?;
+        self.state_dir.iter().try_for_each(|path| places::folder("--state-dir", path))?;
         self.root.as_deref().map(FileOptions::folder).transpose().map(drop).map_err(text)
     }
 
@@ -451,8 +449,8 @@ impl ServeArgs {
         let accepted = Authorities::from_file(path)
             .map_err(|error| format!("--client-ca {}: {error}", path.display()))?;
         Ok(match self.client_auth {
-            AskedClients::Optional => ClientAuth::Optional(accepted),
-            AskedClients::Required => ClientAuth::Required(accepted),
+            Some(AskedClients::Optional) => ClientAuth::Optional(accepted),
+            Some(AskedClients::Required) | None => ClientAuth::Required(accepted),
         })
     }
 

@@ -6,6 +6,7 @@
 //! | log.rs | what is said on standard error, by levels; how requests are logged |
 //! | operations.rs | the admin address, and what it tells |
 //! | orders.rs | certificates that the server orders by itself |
+//! | places.rs | files and folders of the wrong kind |
 //! | process.rs | what the process asks of the system |
 //! | proxies.rs | proxies in front that say whose a connection is |
 //! | ready.rs | the ready file |
@@ -22,6 +23,7 @@ pub(crate) mod limits;
 pub(crate) mod log;
 pub(crate) mod operations;
 pub(crate) mod orders;
+pub(crate) mod places;
 pub(crate) mod process;
 pub(crate) mod proxies;
 pub(crate) mod ready;

@@ -356,7 +356,20 @@ impl<'k> Reader<'k> {
             DeValue::Array(_) => "an array",
             DeValue::Table(_) => "a table",
         };
-        self.note(value.span(), format!("\"{}\" takes {}, not {found}", key.name, kind.expected()));
+        let cure = match (kind, value.get_ref()) {
+            (Kind::Integer(_), DeValue::String(text))
+                if text.starts_with(|first: char| first.is_ascii_digit()) =>
+            {
+                ": write the number alone, without quotes and without a unit"
+            }
+            (Kind::Text, DeValue::Integer(_) | DeValue::Float(_)) => ": write it in quotes",
+            (Kind::Flag(flag), DeValue::Array(_)) if flag.choices.is_empty() => {
+                let default = key.default.as_deref().map(|default| format!(": by default it is {default}"));
+                &default.unwrap_or_else(|| ": write one value".to_owned())
+            }
+            _ => "",
+        };
+        self.note(value.span(), format!("\"{}\" takes {}, not {found}{cure}", key.name, kind.expected()));
         None
     }
 }

@@ -55,15 +55,27 @@ impl File {
         let bytes = std::fs::read(path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => cannot("there is no such file"),
             ErrorKind::IsADirectory => cannot("it is a folder; name the file in it"),
+            ErrorKind::PermissionDenied => cannot(
+                "this user may not; run this as one who may, or change the file's owner or permissions",
+            ),
             _ => cannot(&error.to_string()),
         })?;
-        let text = String::from_utf8(bytes).map_err(|_| cannot("it is no text in UTF-8; save it as such"))?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+            let what = "from here on this is no text in UTF-8: save the file as such";
+            Faults::new(&name.to_string(), &text, vec![Fault::new(at..at, what)]).to_string()
+        })?;
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
         Ok(File::of(name.to_string(), folder, text))
     }
 
     /// The file `name` in `folder`, with this text.
-    pub(crate) fn of(name: String, folder: &Path, text: String) -> File {
+    pub(crate) fn of(name: String, folder: &Path, mut text: String) -> File {
+        // A byte order mark is no character of the first line.
+        if text.starts_with('\u{feff}') {
+            text.remove(0);
+        }
         let (table, faults) = read(&text, &keys());
         // Absolute, so that what it names is found from wherever the command is run.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
@@ -92,6 +104,7 @@ impl File {
         // A key that is misspelt is missing, too: that is told once.
         faults.extend(of_sites.into_iter().filter(|_| self.faults.is_empty()));
         faults.extend(self.beside_sites());
+        faults.extend(words::empty(&self.table, &command));
         self.judge(faults)?;
         let matches = command.try_get_matches_from(words::line(&words, typed));
         let line = words::line(&words, &[]).split_off(1);
@@ -100,7 +113,8 @@ impl File {
             return Ok((line, None));
         };
         if let Err(what) = args.check() {
-            let place = words::place(&words, &what);
+            // What is wrong with typed words has no place here, and is told where they are used.
+            let place = words::place(&words, &what).or(typed.is_empty().then_some(0..0));
             let faults = place.map(|place| Fault::new(place, words::in_keys(&what)));
             self.judge(faults.into_iter().collect())?;
         }

@@ -7,6 +7,8 @@ use config::fault::{Fault, Span};
 use config::read::{Item, Table, Value};
 use std::any::TypeId;
 use std::ffi::OsString;
+use std::net::AddrParseError;
+use std::num::ParseIntError;
 use std::path::{Path, PathBuf};
 
 /// A key's value as a word of the command line.
@@ -109,10 +111,42 @@ pub(crate) fn faults(mut words: Vec<Word>, typed: &[OsString], command: &Command
             break;
         };
         let word = words.remove(at);
-        let what = std::error::Error::source(&error).map_or_else(|| brief(&error), ToString::to_string);
+        let what = reason(&error, command, &word.key);
         faults.push(Fault::new(word.value, format!("\"{}\": {what}", word.key)));
     }
     faults
+}
+
+/// What is wrong with a value of `key`, and what to write. The texts of the standard library tell no cure.
+fn reason(error: &Error, command: &Command, key: &str) -> String {
+    let Some(source) = std::error::Error::source(error) else { return brief(error) };
+    if source.is::<ParseIntError>() {
+        let flag = flags::operators(command).find(|flag| flags::name(flag) == key);
+        let placeholder = flag.and_then(|flag| flag.get_value_names()?.first().map(ToString::to_string));
+        let of = if placeholder.as_deref() == Some("SECONDS") { " of seconds" } else { "" };
+        return format!("write a whole number{of}, without a unit");
+    }
+    if source.is::<AddrParseError>() {
+        return "write an address such as 192.0.2.7 or 2001:db8::7, without a port".to_owned();
+    }
+    source.to_string()
+}
+
+/// Paths that are empty: they would be the folder of the file.
+pub(crate) fn empty(table: &Table, command: &Command) -> Vec<Fault> {
+    let is_path = |name: &str| {
+        let mut flags = flags::operators(command);
+        flags.any(|flag| {
+            flags::name(flag) == name && flag.get_value_parser().type_id() == TypeId::of::<PathBuf>()
+        })
+    };
+    let empty = table.entries.iter().filter(|entry| is_path(&entry.name)).flat_map(|entry| {
+        let places = entry.item.texts().filter(|(text, _)| text.is_empty());
+        places.map(|(_, span)| {
+            Fault::new(span, format!("\"{}\" has a path: write one, or leave it out", entry.name))
+        })
+    });
+    empty.collect()
 }
 
 /// Whether the value of `word` is what the error is about.
@@ -165,7 +199,7 @@ pub(crate) fn place(words: &[Word], text: &str) -> Option<Span> {
                 .starts_with(|letter: char| letter == '-' || letter.is_alphanumeric())
         };
         let by_flag = text.match_indices(&flag).map(|(at, _)| at).find(|at| ends(*at));
-        by_flag.or(text.find(&*value(word)))
+        by_flag.or_else(|| values(word).iter().find_map(|value| text.find(value)))
     };
     let mentions = words.iter().filter_map(|word| Some((mention(word)?, word)));
     mentions.min_by_key(|(at, _)| *at).map(|(_, word)| word.name.clone())
@@ -183,14 +217,13 @@ pub(crate) fn in_keys(text: &str) -> String {
     text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// What the flag is given; a word that no text contains if that is too short to be known again.
-fn value(word: &Word) -> std::borrow::Cow<'_, str> {
+/// What the flag is given, and the paths in it, without what is too short to be known again.
+fn values(word: &Word) -> Vec<String> {
     let text = word.text.to_string_lossy();
-    match text.split_once('=') {
-        Some((_, value)) if value.len() > 3 => value.to_owned().into(),
-        None if text.starts_with('/') => text,
-        _ => "\0".into(),
-    }
+    let value = text.split_once('=').map_or(&*text, |(_, value)| value);
+    let paths = value.split(['=', ',']).filter(|part| part.starts_with('/'));
+    let whole = (!value.starts_with("--") && value.len() > 3).then_some(value);
+    whole.into_iter().chain(paths).map(ToOwned::to_owned).collect()
 }
 
 /// The first line of an error.

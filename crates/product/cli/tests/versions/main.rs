@@ -10,6 +10,7 @@ mod admin;
 mod compression;
 mod configuration;
 mod early;
+mod faults;
 mod forward_auth;
 mod hints;
 mod http2_upstreams;

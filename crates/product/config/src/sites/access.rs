@@ -192,7 +192,11 @@ fn users_file(
     let text = match read {
         Ok(text) => text,
         Err(why) => {
-            return builder.note(span, format!("cannot read the users in {}: {why}", path.display()));
+            let path = path.display();
+            return builder.note(
+                span,
+                format!("cannot read the users in {path}: {why}: give a file with NAME:HASH in each line"),
+            );
         }
     };
     for (number, line) in

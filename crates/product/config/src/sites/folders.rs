@@ -2,6 +2,7 @@
 
 use super::Builder;
 use super::compress::compression;
+use crate::fault::Span;
 use crate::read::Table;
 use server::files::DotFiles;
 use server::handler::{FileOptions, Generated, Listing};
@@ -22,11 +23,16 @@ pub(super) fn folder(builder: &mut Builder<'_>, table: &Table, site: Option<&Tab
         |name: &'static str| tables.into_iter().flatten().find(move |table| table.get(name).is_some());
     let switch = |name| having(name).is_some_and(|table| table.switch(name, false));
     let (root, span) = having("root")?.text("root")?;
-    let path = builder.place.join(root);
+    let path = root_path(builder, root, &span)?;
     let mut options = match FileOptions::folder(&path) {
         Ok(options) => options,
         Err(error) => {
-            builder.note(span, error.to_string());
+            let also = if root.starts_with('~') || root.contains('$') {
+                "; ~ and $NAME stand for themselves: write the whole path"
+            } else {
+                ""
+            };
+            builder.note(span, format!("{error}{also}"));
             return None;
         }
     };
@@ -51,6 +57,15 @@ pub(super) fn folder(builder: &mut Builder<'_>, table: &Table, site: Option<&Tab
     let folder = builder.settings.sites.folder(options);
     let is_below_prefix = table.switch("strip-prefix", false);
     Some(Folder { path, files: FilesOf { folder, is_below_prefix, index, candidates } })
+}
+
+/// The path of a root. An empty one would be the folder of the configuration, with the keys that may be in it.
+pub(super) fn root_path(builder: &mut Builder<'_>, root: &str, span: &Span) -> Option<PathBuf> {
+    if root.is_empty() {
+        builder.note(span.clone(), "a root has a path: write \".\" for the folder of this file");
+        return None;
+    }
+    Some(builder.place.join(root))
 }
 
 fn index(builder: &mut Builder<'_>, table: Option<&Table>) -> Option<Vec<String>> {

@@ -121,6 +121,16 @@ impl Builder<'_> {
             routes.extend(self.route(route, &of_site).map(|made| (made, route)));
         }
         self.reachable(&routes);
+        self.endless(&routes);
+        if let Some((Route { action: Action::Rewrite(_), .. }, last)) = routes.last()
+            && table.get("root").is_none()
+            && let Some(span) = last.place("rewrite")
+        {
+            self.note(
+                span,
+                "nothing answers what is rewritten: give the site a root, or a route below this one",
+            );
+        }
         if of_site.folder.is_none() && table.get("route").is_none() && table.get("root").is_none() {
             self.note(
                 table.span.clone(),
@@ -204,6 +214,12 @@ impl Builder<'_> {
 
     fn methods(&mut self, table: &Table) -> Vec<String> {
         let mut methods = Vec::new();
+        if let Some(item) = table.get("methods").filter(|_| table.list("methods").next().is_none()) {
+            self.note(
+                item.span.clone(),
+                "no method is none to answer: name one, such as \"GET\", or leave it out for all",
+            );
+        }
         for (text, span) in table.list("methods") {
             if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-') {
                 self.note(span, format!("\"{text}\" is no method: write it in capitals, such as \"GET\""));
@@ -235,6 +251,24 @@ impl Builder<'_> {
                     span,
                     "no request gets here: a route above takes all of them, so move this one above it",
                 );
+            }
+        }
+    }
+
+    /// Notes redirects that lead back to themselves.
+    fn endless(&mut self, routes: &[(Route, &Table)]) {
+        for (at, (route, table)) in routes.iter().enumerate() {
+            let to = table.table("redirect").and_then(|redirect| redirect.text("to"));
+            let (Some((to, span)), true) = (to, route.methods.is_empty()) else { continue };
+            // Up to the first brace it is what each request gets.
+            let (known, rest) = to.split_at(to.find('{').unwrap_or(to.len()));
+            let Ok(known) = Prefix::parse(known.split(['?', '#']).next().unwrap_or_default()) else {
+                continue;
+            };
+            let known = if rest.is_empty() || rest == "{query}" { known.whole() } else { known };
+            let mut before = routes.iter().take(at).map(|(before, _)| before);
+            if route.prefix.covers(&known) && !before.any(|before| before.prefix.covers(&known)) {
+                self.note(span, "this leads back to the same route, without end: name another path, or a host with https://");
             }
         }
     }

@@ -165,7 +165,13 @@ fn tls(builder: &mut Builder<'_>, table: &Table, upstreams: &[Address]) -> Optio
             match std::fs::read(&path) {
                 Ok(text) => (Roots::Pem(text), span),
                 Err(why) => {
-                    builder.note(span, format!("cannot read {}: {why}", path.display()));
+                    let path = path.display();
+                    builder.note(
+                        span,
+                        format!(
+                            "cannot read {path}: {why}: give \"tls-ca\" a PEM file that this user may read"
+                        ),
+                    );
                     return None;
                 }
             }

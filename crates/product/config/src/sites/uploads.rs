@@ -1,5 +1,6 @@
 //! Routes by which clients store files.
 
+use super::folders::root_path;
 use super::{Builder, OfSite};
 use crate::read::Table;
 use crate::units;
@@ -19,7 +20,7 @@ pub(super) fn upload(builder: &mut Builder<'_>, table: &Table, of_site: &OfSite<
         builder.note(span, what);
         return None;
     };
-    let root = match Root::open(&builder.place.join(root)) {
+    let root = match Root::open(&root_path(builder, root, &span)?) {
         Ok(root) => root,
         Err(error) => {
             builder.note(span, error.to_string());

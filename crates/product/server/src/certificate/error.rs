@@ -71,6 +71,12 @@ impl fmt::Display for CertificateError {
                         f,
                         "the {noun} file {path} may not be read by this user: change its owner or permissions"
                     ),
+                    io::ErrorKind::IsADirectory => {
+                        write!(
+                            f,
+                            "cannot read the {noun} file {path}, which is a folder: give {flag} a file in it"
+                        )
+                    }
                     _ => write!(f, "cannot read the {noun} file {path}: {}", brief(error)),
                 }
             }

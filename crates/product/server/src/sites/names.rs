@@ -59,6 +59,15 @@ impl HostName {
         if text.parse::<Ipv6Addr>().is_ok() {
             return Err(HostNameError("write an IPv6 address in brackets, as in URLs"));
         }
+        if text.contains([' ', ',']) {
+            return Err(HostNameError("several names are an array: [\"example.org\", \"www.example.org\"]"));
+        }
+        if text == "_" {
+            return Err(HostNameError("this is nginx's word for all hosts: write *"));
+        }
+        if text.strip_suffix('.').is_some_and(|name| DnsName::try_from(name).is_ok()) {
+            return Err(HostNameError("leave the dot at the end out: with and without it is the same host"));
+        }
         if text.contains(':') {
             return Err(HostNameError(
                 "a host has no port here: the key \"listen\" says where the server listens",
@@ -77,7 +86,7 @@ impl HostName {
         if !plain.is_ascii() {
             return Err(HostNameError("write a name in other letters as clients send it: xn--…"));
         }
-        if DnsName::try_from(plain).is_err() || plain.ends_with('.') {
+        if DnsName::try_from(plain).is_err() {
             return Err(HostNameError("this is no host name: write example.org or *.example.org"));
         }
         Ok(make(plain.to_owned()))
@@ -181,10 +190,13 @@ mod tests {
             ("**.org", "first label"),
             ("*", ""),
             ("*.", "no host name"),
-            ("a b", "no host name"),
+            ("a!b", "no host name"),
+            ("a.org b.org", "several names are an array"),
             ("bücher.example", "xn--"),
             ("a..b", "no host name"),
-            ("example.org.", "no host name"),
+            ("example.org.", "leave the dot at the end out"),
+            ("a.org, b.org", "several names are an array"),
+            ("_", "write *"),
             ("2001:db8::1", "brackets"),
             ("[::1", "no port"),
             ("[x]", "no IPv6"),

@@ -104,13 +104,13 @@ pub(super) const OF_PROXIES: &[Fault] = &[
         "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nproxy = { to = 'h3://a', tls-ca = 'nothing.crt' }\n",
         Meaning,
         "5:35",
-        "nothing.crt: No such file or directory",
+        "nothing.crt: No such file or directory (os error 2): give \"tls-ca\" a PEM file that this user may read",
     ),
     (
         "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nproxy = { to = 'https://a', tls-ca = 'nothing.crt' }\n",
         Meaning,
         "5:38",
-        "nothing.crt: No such file or directory",
+        "nothing.crt: No such file or directory (os error 2): give \"tls-ca\" a PEM file that this user may read",
     ),
     (
         "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nproxy = { to = 'https://a', tls-ca = 'site/index.html' }\n",

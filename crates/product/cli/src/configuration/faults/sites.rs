@@ -82,7 +82,7 @@ pub(super) const OF_SITES: &[Fault] = &[
         "* stands for the first label alone: write *.example.org",
     ),
     ("[[site]]\nnames = '::1'\nroot = 'site'\n", Meaning, "2:9", "write an IPv6 address in brackets"),
-    ("[[site]]\nnames = 'a b'\nroot = 'site'\n", Meaning, "2:9", "this is no host name"),
+    ("[[site]]\nnames = 'a!b'\nroot = 'site'\n", Meaning, "2:9", "this is no host name"),
     (
         "[[site]]\nnames = 'a.org'\nroot = 'site'\n[[site]]\nnames = ['b.org', 'A.org']\nroot = 'site'\n",
         Meaning,
@@ -313,7 +313,7 @@ pub(super) const OF_SITES: &[Fault] = &[
         "\"5\"",
     ),
     (
-        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/'\nredirect = { to = '/' }\nrespond = {}\n",
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nredirect = { to = '/' }\nrespond = {}\n",
         Meaning,
         "6:1",
         "a route has one action, and this one has \"redirect\" already: write two routes",
@@ -361,13 +361,13 @@ pub(super) const OF_SITES: &[Fault] = &[
         "of requests only {host} is in it",
     ),
     (
-        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/'\nredirect = { to = '/', status = 304 }\n",
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nredirect = { to = '/', status = 304 }\n",
         Meaning,
         "5:33",
         "304 leads nowhere: give 301 or 308 for good",
     ),
     (
-        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/'\nredirect = { to = '/', status = 200 }\n",
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nredirect = { to = '/', status = 200 }\n",
         Schema,
         "5:33",
         "\"status\" takes a whole number from 300 to 399",
