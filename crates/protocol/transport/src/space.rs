@@ -37,7 +37,7 @@ pub(crate) struct Space {
     skip_at: u64,
     probes_owed: u8,
     acks_without_answer: u32,
-    /// Whether a probe with handshake bytes repeats an ACK frame.
+    /// Whether a probe repeats an ACK frame.
     pub repeats_acks: bool,
     /// Whose packets these are.
     lane: LaneId,
@@ -58,8 +58,8 @@ impl Space {
         }
     }
 
-    /// The Initial space of a server. Its handshake bytes tell that the ClientHello has come, so a probe with them needs no ACK frame; one
-    /// that is repeated late is the first round trip that a client measures, and a second too long (RFC 9002 §5.3).
+    /// The Initial space of a server. Its probes hold the ServerHello, which tells that the ClientHello has come. A late ACK frame beside it
+    /// would be the first round trip that a client measures, and a second too long (RFC 9002 §5.3).
     pub(crate) fn of_server_hello(self) -> Space {
         Space { repeats_acks: false, ..self }
     }
@@ -117,13 +117,9 @@ impl Space {
     /// lost, and by the acknowledgement of a later packet the peer knows what of its own is lost.
     #[inline]
     pub(crate) fn write_ack(&mut self, now: Instant, packet: &mut PacketBuilder<'_>) {
-        if self.acks.urgency(now) != AckUrgency::None || (self.owes_probe() && self.repeats_ack()) {
+        if self.acks.urgency(now) != AckUrgency::None || (self.owes_probe() && self.repeats_acks) {
             self.write_ack_now(now, packet);
         }
-    }
-
-    fn repeats_ack(&self) -> bool {
-        self.repeats_acks || !self.crypto.wants()
     }
 
     fn write_ack_now(&mut self, now: Instant, packet: &mut PacketBuilder<'_>) {
@@ -247,6 +243,17 @@ impl Spaces {
 
     pub(crate) fn owes_probe(&self) -> bool {
         self.application.owes_probe() || self.early.iter().flatten().any(|space| space.owes_probe())
+    }
+
+    /// Whether the peer has all that was said in the Handshake space, and can say something there itself.
+    pub(crate) fn is_handshake_acked(&self) -> bool {
+        let is_acked = |space: &Space| {
+            space.acks.largest().is_some()
+                && space.ledger.last_ack_eliciting_at().is_some()
+                && space.ledger.ack_eliciting_in_flight() == 0
+                && !space.crypto.wants()
+        };
+        self.space(SpaceId::Handshake).is_some_and(is_acked)
     }
 
     /// Whether handshake bytes wait while no timer runs that would send them: none of their space is in flight, and no

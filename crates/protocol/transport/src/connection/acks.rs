@@ -92,8 +92,8 @@ impl Connection {
         }
         self.handshake.on_ack(id);
         //= rfc9002/6.2.1#4
-        if self.address_validation() == AddressValidation::Complete {
-            // RFC 9002 §6.2.1: a client backs off until it knows that the server may answer.
+        if self.address_validation() == AddressValidation::Complete && !self.awaits_finished() {
+            // RFC 9002 §6.2.1: a client backs off until it knows that the server may answer, a server while it asks for the Finished.
             self.timers.reset_back_off();
         }
         Ok(())

@@ -462,6 +462,12 @@ impl Connection {
         }
     }
 
+    /// Whether a server has nothing more to say before the client's Finished, which may be lost. Some clients wait long before they say it
+    /// again; the ACK frame beside a PING tells them what has arrived.
+    pub(super) fn awaits_finished(&self) -> bool {
+        self.side.is_server() && !self.handshake.is_complete() && self.spaces.is_handshake_acked()
+    }
+
     /// Whether the server may be waiting for us to prove our address. Source: RFC 9002 §6.2.2.1.
     pub(super) fn address_validation(&self) -> AddressValidation {
         if self.side.is_server() || self.handshake.is_confirmed() || self.handshake.is_address_validated() {

@@ -217,6 +217,10 @@ impl Connection {
                 // No probe with an Initial packet may go; a smaller one of the other spaces may.
                 spaces[SpaceId::Initial.index()].ack_eliciting_in_flight = 0;
             }
+            if self.awaits_finished() {
+                // The Finished stands for an answer to our last packet that is not there: a PING asks for it.
+                spaces[SpaceId::Handshake.index()].ack_eliciting_in_flight = 1;
+            }
             self.loss_timer_of(&spaces)
         } else {
             self.loss_timer_of(&[self.spaces.application.timers()])

@@ -2,6 +2,10 @@
 
 use super::*;
 use crate::space::SpaceId;
+use base::rng::SparseRng;
+use recovery::ack::Eliciting;
+use wire::frame;
+use wire::reader::Reader;
 
 /// A client whose hello has arrived, and what the server answers.
 fn begun() -> (Pair, Vec<Vec<u8>>) {
@@ -106,4 +110,35 @@ fn a_server_that_cannot_read_yet_says_its_flight_again_at_once() {
     repeated.into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
     pair.run(3);
     assert!(pair.server.events.contains(&Event::Connected), "{:?}", pair.server.events);
+}
+
+/// Deleted, a handshake would depend on the timers of the client, which in some begin at seconds and double from there; without the
+/// back-off, a client that never says its Finished would be asked for it at the rate of round trips.
+#[test]
+fn a_server_that_lacks_the_finished_asks_for_it_more_and_more_rarely() {
+    let (mut pair, _answer) = begun();
+    let mut waits = Vec::new();
+    let mut received = 0;
+    for _ in 0..5 {
+        let now = pair.now;
+        let server = pair.server();
+        server.spaces.discard(SpaceId::Initial);
+        // An acknowledgement of everything, and nothing else, has come.
+        let space = server.spaces.space_mut(SpaceId::Handshake).expect("a space");
+        space.acks.on_received(now, received, Eliciting::No, Ecn::NotEct);
+        let last = space.next_packet_number(&mut SparseRng::from_u64(1)) - 1;
+        let last = u8::try_from(last).expect("few packets");
+        let bytes = [last, 0, 0, last];
+        let ack = frame::Ack::parse(frame::ty::ACK, &mut Reader::new(&bytes)).expect("a frame");
+        server.on_ack(now, now, SpaceId::Handshake, &ack).expect("an acknowledgement");
+        assert!(server.awaits_finished());
+        let at = server.next_timeout().expect("a timer");
+        waits.push(at.saturating_since(now));
+        assert!(pair.server.send(now).is_empty(), "not before");
+        pair.now = at;
+        assert!(!pair.server.send(at).is_empty());
+        assert!(handshake_in_flight(pair.server()) > 0, "a PING");
+        received += 1;
+    }
+    assert!(waits.windows(2).all(|pair| pair[1] >= pair[0] + pair[0] / 2), "{waits:?}");
 }
