@@ -2,7 +2,6 @@
 
 mod api;
 mod ci;
-mod controllers;
 mod dependencies;
 mod ebpf;
 mod functions;
@@ -20,6 +19,7 @@ mod names;
 mod package;
 mod pgo;
 mod rfc;
+mod simulated;
 mod sources;
 mod tidy;
 mod tokens;
@@ -44,6 +44,7 @@ usage: cargo xtask COMMAND
   instructions  instructions of packets, handshakes and requests under callgrind against xtask/instructions.toml; --accept writes it
   interop  the cases of the public interoperability tests, on the link emulator (as root; needs tests/setup); --help tells more
   controllers  runs congestion controllers over simulated links and writes docs/controllers anew (some minutes; it says how many)
+  networks  runs downloads over simulated bad links and writes docs/networks anew (a minute)
   pgo    the program optimised by a profile of itself at work: target/pgo/tercel (needs llvm-tools)";
 
 fn main() -> ExitCode {
@@ -62,7 +63,7 @@ fn main() -> ExitCode {
         "ebpf" => ebpf::run(std::env::args().nth(2).as_deref()),
         "package" => package::run(),
         "pgo" => pgo::run(),
-        "controllers" => controllers::run(),
+        study @ ("controllers" | "networks") => simulated::run(study),
         _ => Err(HELP.to_owned()),
     };
     match outcome {

@@ -73,7 +73,7 @@ struct Memory {
     run: u32,
     /// When a datagram was last seen.
     seen_at: Instant,
-    /// When the line is free.
+    /// When the line is free, or the last datagram went on.
     free_at: Instant,
 }
 
@@ -179,6 +179,9 @@ impl Link {
                 counters.overflowed += u64::from(outcome == NodeOutcome::Gone);
                 outcome
             }
+            Node::Police { bits_per_second, burst_bytes } => {
+                police(counters, memory, now, (datagram.size() as u64, *bits_per_second, *burst_bytes))
+            }
             Node::Queue(options) => {
                 let wait = memory.free_at.saturating_since(now);
                 let line = (options.bits_per_second, options.bytes);
@@ -210,6 +213,7 @@ impl Link {
                 counters.duplicated += u64::from(hit);
                 if hit { NodeOutcome::Twice(now + late) } else { NodeOutcome::On }
             }
+            Node::Jitter(most) => in_order(memory, now + up_to(*most, rng)),
             Node::Reorder { ppm, by } => {
                 let (hit, late) = (chance(*ppm, rng), up_to(*by, rng));
                 hold_back(counters, hit.then_some(now + late))
@@ -253,6 +257,12 @@ fn hold_back(counters: &mut LinkCounters, until: Option<Instant>) -> NodeOutcome
     until.map_or(NodeOutcome::On, NodeOutcome::At)
 }
 
+/// At the next node then, but not before the datagram that came before.
+fn in_order(memory: &mut Memory, then: Instant) -> NodeOutcome {
+    memory.free_at = memory.free_at.max(then);
+    NodeOutcome::At(memory.free_at)
+}
+
 /// A line that sends one bit after the other, and the queue before it: a single number, the time at which the line is free. What
 /// waits is the rate times what is left until then. An idle line takes any datagram.
 fn queue(
@@ -271,6 +281,18 @@ fn queue(
     let time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
     memory.free_at = memory.free_at.max(now) + time;
     NodeOutcome::At(memory.free_at)
+}
+
+/// A queue that nothing waits in: what is spent of the burst is what would wait.
+fn police(
+    counters: &mut LinkCounters,
+    memory: &mut Memory,
+    now: Instant,
+    (len, bits_per_second, burst_bytes): (u64, u64, u64),
+) -> NodeOutcome {
+    let is_over = queue(memory, now, len, (bits_per_second, burst_bytes)) == NodeOutcome::Gone;
+    counters.overflowed += u64::from(is_over);
+    if is_over { NodeOutcome::Gone } else { NodeOutcome::On }
 }
 
 /// Marks a datagram that waits too long; whether it did.
@@ -339,6 +361,37 @@ mod tests {
     impl Datagram for Bytes {
         fn size(&self) -> usize {
             self.0
+        }
+    }
+
+    /// Deleted, a policer could hold datagrams, or forget what it has let pass.
+    #[test]
+    fn a_policer_lets_a_burst_and_then_its_rate_pass_at_once() {
+        let police = Node::Police { bits_per_second: 8_000, burst_bytes: 3_000 };
+        let mut link = Link::new(vec![police], Rng::from_u64(1));
+        let mut pass = |ms: u64| {
+            let now = Instant::ZERO + Duration::from_millis(ms);
+            link.pass(0, (now, Duration::ZERO), &mut Bytes(1_000))
+        };
+        let burst = [pass(0), pass(0), pass(0), pass(0)];
+        assert_eq!(burst, [NodeOutcome::On, NodeOutcome::On, NodeOutcome::On, NodeOutcome::Gone]);
+        assert_eq!([pass(999), pass(1_000)], [NodeOutcome::Gone, NodeOutcome::On], "one a second");
+        assert_eq!(link.counters.overflowed, 2);
+    }
+
+    /// Deleted, jitter could reorder.
+    #[test]
+    fn jitter_keeps_the_order() {
+        let most = Duration::from_millis(20);
+        let mut link = Link::new(vec![Node::Jitter(most)], Rng::from_u64(1));
+        let mut last = Instant::ZERO;
+        for ms in 0..100 {
+            let now = Instant::ZERO + Duration::from_millis(ms);
+            let NodeOutcome::At(at) = link.pass(0, (now, Duration::ZERO), &mut Bytes(1)) else {
+                unreachable!("every datagram goes on")
+            };
+            assert!(at >= last && at <= now + most, "{at:?} after {last:?} at {now:?}");
+            last = at;
         }
     }
 

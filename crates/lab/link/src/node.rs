@@ -16,7 +16,14 @@ pub enum Node {
         /// Bytes that may wait.
         queue_bytes: u64,
     },
-    /// The same, with marks, and with an account of how long datagrams waited ([`crate::Link::waits`]).
+    /// What exceeds this many bits a second, and a burst, is lost; nothing waits.
+    Police {
+        /// Bits a second.
+        bits_per_second: u64,
+        /// Bytes that may come at once after a pause.
+        burst_bytes: u64,
+    },
+    /// The same as [`Node::Rate`], with marks, and with an account of how long datagrams waited ([`crate::Link::waits`]).
     Queue(Queue),
     /// Some are lost.
     Loss(EventRate),
@@ -31,6 +38,8 @@ pub enum Node {
         /// The longest way behind.
         after: Duration,
     },
+    /// Every datagram is held back up to so long, and none is overtaken.
+    Jitter(Duration),
     /// Some are held back, up to `by`, and so overtaken.
     Reorder {
         /// How often, in millionths.

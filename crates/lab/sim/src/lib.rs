@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Reading order: the crate `link`, network.rs, port.rs (the network); scenario.rs, lab.rs, draw.rs (a run); transfer/ and
-//! requests/ (what is run); attack/.
+//! requests/ (what is run); contest/, networks/ (the studies); attack/.
 #![forbid(unsafe_code)]
 
 pub mod attack;
@@ -24,6 +24,7 @@ pub mod draw;
 pub mod host;
 pub mod lab;
 pub mod network;
+pub mod networks;
 mod piece;
 pub mod port;
 mod qlog_files;

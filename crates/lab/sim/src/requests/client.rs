@@ -41,6 +41,8 @@ pub struct RequestPlan {
     reasons: Vec<CloseReason>,
     failures: Vec<String>,
     is_done: bool,
+    /// Content bytes that arrived in order.
+    received: u64,
 }
 
 impl RequestPlan {
@@ -63,6 +65,7 @@ impl RequestPlan {
             reasons: Vec::new(),
             failures: Vec::new(),
             is_done: false,
+            received: 0,
         }
     }
 
@@ -91,6 +94,7 @@ impl RequestPlan {
             return Err("content without a head".to_owned());
         }
         exchange.incoming.on_bytes(bytes)?;
+        self.received += bytes.len() as u64;
         if exchange.ask.is_cancelled && exchange.incoming.left() < exchange.ask.down / 2 {
             self.over.push((id, true));
         }
@@ -237,6 +241,8 @@ pub struct Client {
     pub done: u64,
     /// What their connections counted.
     pub counters: Counters,
+    /// Content bytes that have arrived in order so far, on the connection that had the last turn.
+    pub received: u64,
     /// Why connections ended.
     pub reasons: Vec<CloseReason>,
     /// Everything that went wrong.
@@ -300,6 +306,7 @@ impl App for Client {
             self.failures.push(failure);
         }
         let client_plan = &mut session.messages;
+        self.received = client_plan.received;
         self.failures.append(&mut client_plan.failures);
         self.reasons.append(&mut client_plan.reasons);
         next(now, client_plan.paused.is_empty() || connection.is_closed(), session.connection.next_timeout())

@@ -29,7 +29,7 @@ pub struct Server {
     pub completed: u64,
     /// Requests that the client gave up.
     pub cancelled: u64,
-    /// What the last connection counted.
+    /// What the connection counted that had the last turn.
     pub counters: Counters,
     /// Why connections ended.
     pub reasons: Vec<CloseReason>,
@@ -244,6 +244,7 @@ impl App for Server {
         session: &mut Session<ServerConnection>,
     ) -> Next {
         session.on_turn(connection, now);
+        self.counters = *connection.counters();
         for id in core::mem::take(&mut session.messages.paused) {
             session.deliver(connection, now, id);
         }

@@ -1,0 +1,26 @@
+//! The study of bad networks: downloads over links that lose, reorder, delay, police and fall silent, by each controller.
+//!
+//! | file | holds |
+//! |---|---|
+//! | link_profile.rs | what a link is like, and the nodes that make it |
+//! | cell.rs | the links of the study: a base, one axis at a time, and pairs that matter |
+//! | work.rs | what is downloaded |
+//! | run.rs | one download: how long it took, and what it cost |
+//! | record.rs | a cell's downloads over several seeds as one record, also as JSON |
+//! | page.rs | the page of the study |
+//!
+//! `cargo xtask networks` runs it whole and writes docs/networks; tests/networks.rs holds floors for a part of it.
+
+mod cell;
+mod link_profile;
+mod page;
+mod record;
+mod run;
+mod work;
+
+pub use cell::{Axis, Cell, cells};
+pub use link_profile::NetworkProfile;
+pub use page::page;
+pub use record::{ALGORITHMS, Record, from_json, measure, name, to_json};
+pub use run::{LIMIT, Trial, run};
+pub use work::Work;
