@@ -173,6 +173,11 @@ impl<F: Copy> Ledger<F> {
         }
         let end = frame_largest.map_or(0, |pn| pn + 1);
         outcome.is_largest_raised = end > self.acked_end;
+        if !outcome.is_largest_raised
+            && let Some(largest) = outcome.largest
+        {
+            outcome.overtaken_by = self.acked_end.saturating_sub(largest.pn);
+        }
         self.acked_end = self.acked_end.max(end);
         if outcome.packets > 0 {
             self.settle();

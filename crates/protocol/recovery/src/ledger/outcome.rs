@@ -29,6 +29,8 @@ pub struct AckOutcome {
     pub earliest_sent_at: Option<Instant>,
     /// Whether the frame's Largest Acknowledged is higher than that of any before: only then ECN counts are looked at.
     pub is_largest_raised: bool,
+    /// How many numbers the largest newly acknowledged packet lies below the largest acknowledged before; 0 if above.
+    pub overtaken_by: u64,
     /// Newly acknowledged packets that left marked ECT(0).
     pub ect0: u64,
     /// Newly acknowledged packets that left marked ECT(1).

@@ -152,6 +152,7 @@ fn a_late_acknowledgement_of_a_lost_packet_is_spurious_until_it_is_forgotten() {
     assert_eq!((outcome.spurious, outcome.bytes, outcome.packets), (2, 0, 2));
     assert_eq!(frames, [2, 3], "their owners need not send them again");
     assert!(!outcome.is_largest_raised);
+    assert_eq!(outcome.overtaken_by, 7, "3 came after 9");
     ledger.detect_losses(ms(51), thresholds(10), &mut |_, _| {});
     assert_eq!(ledger.span(), 0, "three PTOs later nothing is left");
     assert_eq!(ack(&mut ledger, &[0..=9]).0.unwrap(), AckOutcome::default());

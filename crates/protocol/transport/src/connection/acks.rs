@@ -67,6 +67,8 @@ impl Connection {
             let path = self.paths.active_mut();
             let age = now.saturating_since(earliest);
             path.reordering.on_spurious(outcome.spurious_distance, age, path.rtt.smoothed());
+        } else if outcome.overtaken_by > 0 {
+            self.paths.active_mut().reordering.on_late(outcome.overtaken_by);
         }
         let ce = self.on_ecn(now, id, &outcome, ack);
         self.detect_losses(now, id);
