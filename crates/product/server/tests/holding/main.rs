@@ -7,6 +7,7 @@ mod client;
 mod counting;
 mod disk;
 mod idle;
+mod neighbours;
 
 use base::slab::Handle;
 use base::time::Duration;

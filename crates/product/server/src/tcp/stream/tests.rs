@@ -8,6 +8,8 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use std::future::poll_fn;
 use std::io::Read as _;
 use std::net::{Ipv4Addr, TcpListener};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
 
 /// What a record has beside its content: its type and the tag.
 const OVERHEAD: usize = 17;
@@ -114,4 +116,56 @@ fn short_writes_of_http2_share_a_record() {
     let many = records_of(b"h2", &[700; 1_000]);
     assert!(many.len() < 60 && many[0] == 16_100, "{many:?}");
     assert_eq!(records_of(b"http/1.1", &[700; 10]), [700; 10]);
+}
+
+/// How often a waker was called.
+#[derive(Default)]
+struct Calls(AtomicUsize);
+
+impl Wake for Calls {
+    fn wake(self: Arc<Calls>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Deleted, one connection whose client reads as fast as the server writes could keep the thread from all others, or, once it has given
+/// way, never be polled again.
+#[test]
+fn a_connection_gives_way_when_it_has_had_its_share() {
+    let (server, client) = configs(b"http/1.1");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let client = std::thread::spawn(move || {
+        let mut socket = std::net::TcpStream::connect(address).unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let mut session = ClientConnection::new(client, name).unwrap();
+        session.complete_io(&mut socket).unwrap();
+        (socket, session)
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    runtime.block_on(async {
+        let (socket, peer) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let share = Budget::default().portion(peer.ip());
+        let timeouts = Rc::new(ConnectionTimeouts::new(Rc::default(), share, Instant::ZERO));
+        let mut stream =
+            Stream::new(TcpStream::from_std(socket).unwrap(), (&server, None), timeouts).unwrap();
+        assert_eq!(poll_fn(|cx| stream.poll_handshake(cx)).await.unwrap(), Handshake::Done);
+        assert_eq!(stream.0.borrow().left, TURN);
+        let calls = Arc::new(Calls::default());
+        let waker = Waker::from(Arc::clone(&calls));
+        let cx = &mut Context::from_waker(&waker);
+        stream.0.borrow_mut().left = 900;
+        for (left, taken) in [(900, Poll::Ready(700)), (200, Poll::Ready(700)), (0, Poll::Pending)] {
+            assert_eq!(stream.0.borrow().left, left);
+            assert_eq!(Pin::new(&mut stream).poll_write(cx, &[1; 700]).map(Result::unwrap), taken);
+        }
+        let mut room = [0; 100];
+        let mut buffer = hyper::rt::ReadBuf::new(&mut room);
+        assert!(Pin::new(&mut stream).poll_read(cx, buffer.unfilled()).is_pending());
+        assert_eq!(calls.0.load(Ordering::Relaxed), 2, "it is polled again, after others");
+        stream.begin_turn();
+        assert_eq!(Pin::new(&mut stream).poll_write(cx, &[1; 700]).map(Result::unwrap), Poll::Ready(700));
+    });
+    drop(client.join().unwrap());
 }
