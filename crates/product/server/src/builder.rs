@@ -144,7 +144,8 @@ impl Builder {
         self
     }
 
-    /// How long connections have to finish after [`crate::Handle::stop`]. Default: as long as they take.
+    /// How long connections have to finish after [`crate::Handle::stop`]. Default: as long as they take. Over HTTP/3 a client has half a second
+    /// to five seconds to read what it got last, unless it closes the connection.
     pub fn drain(mut self, at_most: Option<Duration>) -> Builder {
         self.settings.drain = at_most;
         self

@@ -21,7 +21,7 @@ use crate::packet_sizes::PacketSizes;
 use crate::progress::{Progress, Watch};
 use crate::request::MAX_DISCARDED;
 use crate::served::Served;
-use crate::shutdown::ShutdownState;
+use crate::shutdown::Shutdown;
 pub use crate::wake_list::WakeWorker;
 use crate::wake_list::{ConnectionCall, WakeList};
 use base::slab::Handle;
@@ -88,7 +88,7 @@ enum ConnectionMode {
 /// What the server keeps for a connection.
 pub struct State<H: Handler = Files> {
     session: Session<Exchanges<H>>,
-    shutdown: ShutdownState,
+    shutdown: Shutdown,
     watch: Watch,
     call: ConnectionCall,
     held: Held,
@@ -305,6 +305,7 @@ impl<H: Handler> Server<H> {
                 SendOutcome::Whole => {
                     let messages = &mut state.session.messages;
                     let Reply { record, .. } = messages.replies.swap_remove(place);
+                    state.shutdown.on_sent(now, record.sent);
                     let at = self.at(now, connection);
                     let head = self.journal.on_whole(at, &mut messages.unacknowledged, record);
                     head.into_iter().for_each(|head| messages.recycle(head));
@@ -507,7 +508,7 @@ impl<H: Handler> App for Server<H> {
         http.begin_trace(connection);
         State {
             session: Session { connection: http, messages: Exchanges::new(self.early_data) },
-            shutdown: ShutdownState::default(),
+            shutdown: Shutdown::default(),
             watch: Watch::default(),
             call: ConnectionCall::default(),
             held,
