@@ -21,6 +21,10 @@ const BLACK_HOLE_PTOS: u32 = 3;
 /// the first.
 const LANE_PTOS: u32 = 5;
 
+/// A server asks for the client's Finished as after so many probe timeouts: the client's own come first. To one whose 1-RTT packets fill
+/// its window the acknowledgement beside the question would be the loss of the Finished, for which it then has no room.
+const FINISHED_PTOS: u32 = 3;
+
 /// How long a client that waits for an answer listens before it sends a PING.
 const LISTEN: Duration = Duration::from_secs(3);
 /// PINGs in a row that only acknowledgements answer, after which no more follow: a server that lives but never answers does
@@ -217,24 +221,26 @@ impl Connection {
                 // No probe with an Initial packet may go; a smaller one of the other spaces may.
                 spaces[SpaceId::Initial.index()].ack_eliciting_in_flight = 0;
             }
+            let mut back_off = self.timers.pto_count;
             if self.awaits_finished() {
                 // The Finished stands for an answer to our last packet that is not there: a PING asks for it.
                 spaces[SpaceId::Handshake.index()].ack_eliciting_in_flight = 1;
+                back_off = back_off.max(FINISHED_PTOS);
             }
-            self.loss_timer_of(&spaces)
+            self.loss_timer_of(&spaces, back_off)
         } else {
-            self.loss_timer_of(&[self.spaces.application.timers()])
+            self.loss_timer_of(&[self.spaces.application.timers()], self.timers.pto_count)
         }
     }
 
     #[inline]
-    fn loss_timer_of(&self, spaces: &[SpaceTimers]) -> Option<Timeout> {
+    fn loss_timer_of(&self, spaces: &[SpaceTimers], pto_count: u32) -> Option<Timeout> {
         let path = self.paths.active();
         next_timeout(&Inputs {
             spaces,
             rtt: &path.rtt,
             max_ack_delay: self.components.ack_frequency.peer_max_ack_delay(),
-            pto_count: self.timers.pto_count,
+            pto_count,
             handshake: self.handshake.confirmation(),
             address_validation: self.address_validation(),
             amplification: self.amplification_limit(),
