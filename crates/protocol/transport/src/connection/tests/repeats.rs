@@ -118,8 +118,7 @@ fn a_server_that_cannot_read_yet_says_its_flight_again_at_once() {
 fn a_server_that_lacks_the_finished_asks_for_it_more_and_more_rarely() {
     let (mut pair, _answer) = begun();
     let mut waits = Vec::new();
-    let mut received = 0;
-    for _ in 0..7 {
+    for received in 0..7 {
         let now = pair.now;
         let server = pair.server();
         server.spaces.discard(SpaceId::Initial);
@@ -138,7 +137,6 @@ fn a_server_that_lacks_the_finished_asks_for_it_more_and_more_rarely() {
         pair.now = at;
         assert!(!pair.server.send(at).is_empty());
         assert!(handshake_in_flight(pair.server()) > 0, "a PING");
-        received += 1;
     }
     let (early, late) = waits.split_at(4);
     let pto = pair.server().paths.active().rtt.pto(Duration::ZERO);
