@@ -7,18 +7,19 @@ use super::state::State;
 /// Hundredths of what was in flight that may be lost in a round. Source: the draft, §2.8 (LossThresh).
 const LOSS_THRESHOLD: u64 = 2;
 
-/// Whether so much was lost of what was in flight that it was too much.
-pub(super) fn is_too_high(lost: u64, in_flight: u64) -> bool {
-    u128::from(lost) * 100 > u128::from(in_flight) * u128::from(LOSS_THRESHOLD)
+/// Whether so much was lost of what was in flight that it was too much. `borne` hundredths are not.
+pub(super) fn is_too_high(lost: u64, in_flight: u64, borne: u64) -> bool {
+    u128::from(lost) * 100 > u128::from(in_flight) * u128::from(LOSS_THRESHOLD + borne)
 }
 
 /// Up to which volume in flight the losses were bearable: `size` bytes were lost last, of `lost` in all.
-pub(super) fn inflight_at_loss(in_flight: u64, lost: u64, size: u64) -> u64 {
+pub(super) fn inflight_at_loss(in_flight: u64, (lost, size): (u64, u64), borne: u64) -> u64 {
+    let threshold = (LOSS_THRESHOLD + borne).min(99);
     let size = size.min(in_flight);
     let before = in_flight - size;
     let lost_before = u128::from(lost.saturating_sub(size));
-    let bearable = u128::from(before) * u128::from(LOSS_THRESHOLD);
-    let prefix = bearable.saturating_sub(lost_before * 100) / u128::from(100 - LOSS_THRESHOLD);
+    let bearable = u128::from(before) * u128::from(threshold);
+    let prefix = bearable.saturating_sub(lost_before * 100) / u128::from(100 - threshold);
     before + u64::try_from(prefix).unwrap_or(u64::MAX).min(size)
 }
 

@@ -212,7 +212,7 @@ impl Bbr {
             }
         }
         let bound = self.bounds.inflight_long();
-        if bound != INFINITE && !is_too_high(sample.lost, sample.tx_in_flight) {
+        if bound != INFINITE && !is_too_high(sample.lost, sample.tx_in_flight, self.random_loss.borne()) {
             self.bounds.set_inflight_long(bound.max(sample.tx_in_flight));
             if self.state == State::Up {
                 self.raise_long_term(sample);

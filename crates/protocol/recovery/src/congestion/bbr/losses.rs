@@ -25,6 +25,9 @@ impl Bbr {
     /// Source: the draft, §5.5.10.2.
     pub(in crate::congestion) fn on_congestion(&mut self, now: Instant, sign: &CongestionEvent) {
         self.delivery.on_lost(sign.bytes);
+        if sign.cause == CongestionCause::Loss {
+            self.random_loss.on_lost(sign.bytes, sign.ranges);
+        }
         if !self.bounds.is_loss_in_round {
             self.bounds.round_delivered = self.delivery.delivered();
             self.save_state();
@@ -39,8 +42,9 @@ impl Bbr {
         }
         let Some(then) = self.delivery.snapshot(sign.sent_at) else { return };
         let lost = self.delivery.lost().saturating_sub(then.lost);
-        if is_too_high(lost, then.in_flight) {
-            let bearable = inflight_at_loss(then.in_flight, lost, sign.bytes);
+        let borne = self.random_loss.borne();
+        if is_too_high(lost, then.in_flight, borne) {
+            let bearable = inflight_at_loss(then.in_flight, (lost, sign.bytes), borne);
             self.on_inflight_too_high(now, bearable, then.limit);
         }
     }
@@ -90,9 +94,17 @@ impl Bbr {
         if !self.bounds.is_round_start {
             return;
         }
+        let datagram = self.datagram();
+        self.random_loss.on_round(self.delivery.delivered(), self.min_rtt.value(), datagram);
         let (max_bandwidth, window) = (self.model.max_bandwidth(), self.window);
         let bounds = &mut self.bounds;
-        if core::mem::take(&mut bounds.is_loss_in_round) && !self.state.is_probing_up() {
+        let is_lossy = core::mem::take(&mut bounds.is_loss_in_round);
+        if self.state.is_probing_up() {
+            return;
+        }
+        if !self.random_loss.is_answered(self.model.bandwidth(), bounds.bandwidth_latest) {
+            bounds.reset_short_term();
+        } else if is_lossy {
             let bandwidth = bounds.bandwidth_short.min(max_bandwidth);
             let inflight = if bounds.inflight_short == INFINITE { window } else { bounds.inflight_short };
             bounds.bandwidth_short = bounds.bandwidth_latest.max(part(bandwidth, BETA));

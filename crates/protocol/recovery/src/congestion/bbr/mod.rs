@@ -14,6 +14,7 @@
 //! | `probe_rtt.rs` | ProbeRTT |
 //! | `bounds.rs` | the short-term bounds, the long-term one, and what undoing them restores |
 //! | `losses.rs` | the answer to loss and marks: setting the bounds, and undoing it |
+//! | `random_loss.rs` | losses that do not come from the rate, and are borne |
 //! | `control.rs` | what comes out: pacing rate and window |
 //!
 //! Everything is an integer: bytes, bytes a second, nanoseconds, gains in hundredths. Infinity is the largest integer.
@@ -24,6 +25,8 @@
 //!   packet lost.
 //! - the draft leaves the answer to ECN open. A mark is taken for a loss of that packet: below 2 % it lowers the short-term
 //!   bounds, above it ends a probe. RFC 9000 §13.4 asks for no more.
+//! - losses that a lower rate does not end are borne above 2 % as well, and few losses without a queue do not end Startup
+//!   (`random_loss.rs`).
 //! - the send quantum is the pacer's; a millisecond of the rate stands for it here.
 //! - a clock that steps back takes all time stamps with it.
 //! - the pacing rate never falls below a datagram a second.
@@ -39,6 +42,7 @@ mod full_pipe;
 mod losses;
 mod model;
 mod probe_rtt;
+mod random_loss;
 mod startup;
 mod state;
 #[cfg(test)]
@@ -54,6 +58,7 @@ use filters::MinRtt;
 use full_pipe::FullPipe;
 use model::Model;
 use probe_rtt::ProbeRtt;
+use random_loss::RandomLoss;
 pub(super) use state::State;
 
 /// No bound.
@@ -72,6 +77,7 @@ pub(super) struct Bbr {
     cycle: Cycle,
     probe_rtt: ProbeRtt,
     bounds: Bounds,
+    random_loss: RandomLoss,
     undo: Undo,
     usage: Usage,
     /// The window, and the last one that neither loss recovery nor ProbeRTT had shrunk.
@@ -104,6 +110,7 @@ impl Bbr {
             cycle: Cycle::new(),
             probe_rtt: ProbeRtt::new(),
             bounds: Bounds::new(),
+            random_loss: RandomLoss::new(),
             undo: Undo::new(),
             usage: Usage::default(),
             window: initial_window(mtu),
@@ -165,6 +172,7 @@ impl Bbr {
         self.pace_first(acked.rtt);
         self.leave_recovery(acked.largest_sent_at);
         self.note_delivery(&sample);
+        self.random_loss.on_sample(sample.rtt);
         self.update_round(&sample);
         if self.model.is_round_start {
             self.cycle.on_round();

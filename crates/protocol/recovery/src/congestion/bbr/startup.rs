@@ -47,7 +47,8 @@ impl Bbr {
         let ranges = self.bounds.take_ranges();
         if self.full_pipe.is_ever_full
             || ranges < LOSS_RANGES
-            || !is_too_high(sample.lost, sample.tx_in_flight)
+            || !is_too_high(sample.lost, sample.tx_in_flight, self.random_loss.borne())
+            || self.random_loss.is_harmless_in_startup()
         {
             return;
         }

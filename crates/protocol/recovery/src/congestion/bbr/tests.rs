@@ -282,12 +282,15 @@ fn spurious_losses_are_taken_back() {
 
 #[test]
 fn two_percent_is_the_threshold() {
-    assert!(!is_too_high(2, 100) && is_too_high(3, 100) && is_too_high(1, 0) && !is_too_high(0, 0));
+    assert!(
+        !is_too_high(2, 100, 0) && is_too_high(3, 100, 0) && is_too_high(1, 0, 9) && !is_too_high(0, 0, 0)
+    );
+    assert!(!is_too_high(12, 100, 10) && is_too_high(13, 100, 10));
     // 100 in flight, the last 10 lost: of the first 90, so many more might be lost that it is 2 % of all.
-    assert_eq!(inflight_at_loss(10_000, 1_000, 1_000), 9_000 + 183);
+    assert_eq!(inflight_at_loss(10_000, (1_000, 1_000), 0), 9_000 + 183);
     // Lost before already: nothing of the last is bearable.
-    assert_eq!(inflight_at_loss(10_000, 2_000, 1_000), 9_000);
-    assert_eq!(inflight_at_loss(0, u64::MAX, u64::MAX), 0);
+    assert_eq!(inflight_at_loss(10_000, (2_000, 1_000), 0), 9_000);
+    assert_eq!(inflight_at_loss(0, (u64::MAX, u64::MAX), u64::MAX / 4), 0);
 }
 
 #[test]

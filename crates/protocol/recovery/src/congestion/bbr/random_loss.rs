@@ -1,0 +1,216 @@
+//! Losses that do not come from the rate: a radio link's, say. The draft bears 2 % of them, and answers more by a lower rate, round
+//! after round, although a lower rate loses as much.
+//!
+//! A round that loses opens a question: is it the rate? The answer to it, as the draft has it, lowers the rate. Once the flow sends no
+//! faster than the path delivered in the round that opened the question, and still loses half as much and more, without a queue, the
+//! losses are random. From then on so much loss is borne, and half as much again, and what the draft bears; more opens
+//! the question anew. A queue closes it: losses beside which all packets wait are those of a queue that is full.
+//!
+//! A policer has no queue either, but it lets the same rate pass whatever is sent: the rate sinks to that, and the losses end.
+//!
+//! Rejected: to bear all losses without a queue (a policer would lose most of what is sent); a lower bound for the rate (the same);
+//! loss that follows the rate over a few rounds (too noisy at small windows).
+
+use base::time::Duration;
+
+/// Losses are a queue's if every round trip that was measured with them is longer than the shortest known, by such a part of it and by
+/// a millisecond.
+const QUEUE_PART: u64 = 16;
+/// The least that is called a queue.
+const LEAST_QUEUE: Duration = Duration::from_millis(1);
+/// Hundredths of a round's packets that may be lost at most for losses to be random.
+const MOST: u64 = 60;
+/// The same in Startup, where nothing was tried at a lower rate.
+const MOST_IN_STARTUP: u64 = 40;
+/// Datagrams in a row that are lost on average at most there: a burst that overflows a short queue loses more.
+const LONGEST_RUN: u64 = 2;
+/// Datagrams of which a share says something; rounds of fewer are taken together.
+const LEAST_DATAGRAMS: u64 = 20;
+
+/// What a round was like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LossRound {
+    /// Hundredths of what was sent that were lost, rounded up.
+    share: u64,
+    /// Few are lost in a row.
+    is_scattered: bool,
+    /// All that left beside lost packets waited.
+    has_queue: bool,
+}
+
+/// The losses of this round, and what is known of earlier ones.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RandomLoss {
+    lost: u64,
+    /// Runs of lost packets.
+    runs: u64,
+    delivered_before: u64,
+    /// Losses were declared since the last sample of a round trip.
+    has_lost: bool,
+    /// The shortest of those round trips that were measured with losses: by packets that left right after those that were lost.
+    shortest: Duration,
+    /// The round before this one; `None` if too little was sent in it.
+    last: Option<LossRound>,
+    /// What the path delivered a second in the round that opened the question, and the share of that round that was lost.
+    question: Option<(u64, u64)>,
+    /// Hundredths that are lost whatever the rate.
+    share: u64,
+}
+
+impl RandomLoss {
+    pub(super) const fn new() -> RandomLoss {
+        RandomLoss {
+            lost: 0,
+            runs: 0,
+            delivered_before: 0,
+            has_lost: false,
+            shortest: Duration::MAX,
+            last: None,
+            question: None,
+            share: 0,
+        }
+    }
+
+    pub(super) fn on_lost(&mut self, bytes: u64, runs: u64) {
+        self.lost = self.lost.saturating_add(bytes);
+        self.runs = self.runs.saturating_add(runs);
+        self.has_lost = true;
+    }
+
+    pub(super) fn on_sample(&mut self, rtt: Duration) {
+        if core::mem::take(&mut self.has_lost) {
+            self.shortest = self.shortest.min(rtt);
+        }
+    }
+
+    /// Hundredths of what is in flight that may be lost beside what the draft bears.
+    pub(super) fn borne(&self) -> u64 {
+        self.share + self.share / 2
+    }
+
+    /// A round is over; `delivered` bytes since the beginning, `min_rtt` is the shortest round trip known.
+    pub(super) fn on_round(&mut self, delivered: u64, min_rtt: Option<Duration>, datagram: u64) {
+        let sent = self.lost.saturating_add(delivered.saturating_sub(self.delivered_before));
+        self.last = None;
+        if sent < datagram * LEAST_DATAGRAMS {
+            return;
+        }
+        let (lost, runs) = (core::mem::take(&mut self.lost), core::mem::take(&mut self.runs));
+        let is_scattered = lost <= runs.saturating_mul(datagram * LONGEST_RUN);
+        self.delivered_before = delivered;
+        let share = (u128::from(lost) * 100).div_ceil(u128::from(sent.max(1)));
+        let shortest = core::mem::replace(&mut self.shortest, Duration::MAX);
+        let has_queue =
+            lost > 0 && min_rtt.is_some_and(|min| shortest > min + (min / QUEUE_PART).max(LEAST_QUEUE));
+        self.last = Some(LossRound { share: u64::try_from(share).unwrap_or(100), is_scattered, has_queue });
+    }
+
+    /// Whether the last round of Startup is no reason to leave it: its losses are few, and nothing waits.
+    pub(super) fn is_harmless_in_startup(&self) -> bool {
+        self.last.is_none_or(|last| !last.has_queue && last.is_scattered && last.share <= MOST_IN_STARTUP)
+    }
+
+    /// The last round was sent at `bound` bytes a second at most, and the path delivered `delivered` a second. Whether its losses
+    /// are to be answered.
+    pub(super) fn is_answered(&mut self, bound: u64, delivered: u64) -> bool {
+        let Some(LossRound { share, has_queue, .. }) = self.last else { return self.share == 0 };
+        if has_queue {
+            self.question = None;
+            return true;
+        }
+        if share == 0 {
+            self.share -= self.share.div_ceil(4);
+            return true;
+        }
+        if self.share > 0 {
+            if share <= self.borne() + 2 {
+                self.share = (self.share * 3 + share).div_ceil(4).min(MOST);
+                return false;
+            }
+            self.share = 0;
+        }
+        match self.question {
+            Some((rate, first)) if bound <= rate.saturating_add(rate / 20) => {
+                self.question = None;
+                if share * 2 >= first && share <= MOST {
+                    self.share = share;
+                }
+                self.share == 0
+            }
+            Some(_) => true,
+            None => {
+                self.question = Some((delivered, share));
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIN: Option<Duration> = Some(Duration::from_millis(40));
+
+    /// A round in which so much was lost of 100,000 bytes at `bound`, and so long a round trip was the shortest. Returns whether it
+    /// is answered.
+    fn round(losses: &mut RandomLoss, lost: u64, (bound, delivered): (u64, u64), rtt_ms: u64) -> bool {
+        losses.on_lost(lost * 1_000, lost);
+        losses.on_sample(Duration::from_millis(rtt_ms));
+        losses.on_sample(Duration::from_millis(40));
+        losses.on_round(losses.delivered_before + 100_000 - lost * 1_000, MIN, 1_000);
+        losses.is_answered(bound, delivered)
+    }
+
+    /// Deleted, ten per cent of random loss could leave a fortieth of a link.
+    #[test]
+    fn losses_that_a_lower_rate_does_not_end_are_borne() {
+        let mut losses = RandomLoss::new();
+        assert!(round(&mut losses, 10, (1_000, 900), 41), "the first may be the rate's");
+        assert_eq!(losses.borne(), 0);
+        assert!(!round(&mut losses, 9, (900, 820), 41), "as much at a lower rate: it is not");
+        assert_eq!(losses.borne(), 13);
+        assert!(!round(&mut losses, 14, (1_000, 900), 41));
+        assert!(round(&mut losses, 40, (1_000, 900), 41), "much more is another matter");
+        assert_eq!(losses.borne(), 0);
+    }
+
+    #[test]
+    fn a_policer_and_a_queue_are_answered() {
+        let mut policed = RandomLoss::new();
+        for (lost, bound) in [(80, 1_000), (71, 700), (59, 490), (42, 343), (17, 240)] {
+            assert!(round(&mut policed, lost, (bound, 200), 40), "{bound}: faster than it delivers");
+        }
+        assert!(round(&mut policed, 5, (205, 200), 40), "the losses end with the rate");
+        assert_eq!(policed.borne(), 0);
+        let mut queue = RandomLoss::new();
+        for _ in 0..10 {
+            assert!(round(&mut queue, 10, (900, 900), 44));
+        }
+        assert_eq!(queue.borne(), 0);
+    }
+
+    #[test]
+    fn what_was_borne_is_forgotten_when_nothing_is_lost() {
+        let mut losses = RandomLoss::new();
+        round(&mut losses, 10, (1_000, 900), 40);
+        round(&mut losses, 10, (900, 900), 40);
+        assert_eq!(losses.borne(), 15);
+        (0..12).for_each(|_| assert!(round(&mut losses, 0, (1_000, 1_000), 40)));
+        assert_eq!(losses.borne(), 0);
+    }
+
+    #[test]
+    fn startup_goes_on_where_little_is_lost_and_nothing_waits() {
+        let mut losses = RandomLoss::new();
+        round(&mut losses, 10, (1_000, 900), 41);
+        assert!(losses.is_harmless_in_startup());
+        round(&mut losses, 10, (1_000, 900), 60);
+        assert!(!losses.is_harmless_in_startup());
+        round(&mut losses, 50, (1_000, 900), 41);
+        assert!(!losses.is_harmless_in_startup());
+        losses.on_lost(20_000, 5);
+        losses.on_round(losses.delivered_before + 80_000, MIN, 1_000);
+        assert!(!losses.is_harmless_in_startup(), "four in a row");
+    }
+}
