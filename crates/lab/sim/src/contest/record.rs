@@ -37,7 +37,7 @@ impl Record {
         self.outcome.flows.iter().map(|flow| flow.algorithm).eq(algorithms.iter().copied())
     }
 
-    /// What [`Record::to_json`] has written; `None` if it is anything else.
+    /// What `Record::to_json` has written; `None` if it is anything else.
     pub fn from_json(value: &Value) -> Option<Record> {
         let number = |key: &str| value.get(key)?.as_f64();
         let count = |key: &str| value.get(key)?.as_u64();
