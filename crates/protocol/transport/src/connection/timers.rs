@@ -251,11 +251,10 @@ impl Connection {
     #[inline]
     fn amplification_limit(&self) -> AmplificationLimit {
         let path = self.paths.active();
-        if self.spaces.handshaking() && path.affords_handshake_packet() {
-            AmplificationLimit::Clear
-        } else {
-            path.amplification_limit()
+        if path.is_amplification_limited() && self.spaces.handshaking() && path.affords_handshake_packet() {
+            return AmplificationLimit::Clear;
         }
+        path.amplification_limit()
     }
 
     /// Source: RFC 9002 appendix A.9.
