@@ -51,8 +51,8 @@ const DEFAULT_SOCKETS: usize = 4;
 #[derive(Args)]
 #[command(after_help = MORE, after_long_help = after_long_help())]
 pub(crate) struct LoadArgs {
-    /// What to ask: https://HOST[:PORT]/PATH, one or more of the same server. Each connection asks them in turn, from
-    /// another one on.
+    /// What to ask: https://HOST[:PORT]/PATH, one or more of the same server. Each connection begins at another one
+    /// and asks them in turn.
     ///
     /// HTTP/1.1 and 2 also take http:// URLs, which go without TLS; HTTP/2 then takes for granted that the server speaks it.
     #[arg(required_unless_present = "urls_file", value_name = "URL")]

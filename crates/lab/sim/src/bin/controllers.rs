@@ -5,8 +5,9 @@
 //! what time goes by.
 
 use sim::contest::{Item, Outcome, Record, items, markdown, run, study, unpack};
+use sim::revision;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
         read(directory)
     } else {
         // Before the run: it takes minutes, in which a commit may be made.
-        let revision = revision();
+        let revision = revision(&SOURCES);
         run_all(&items()).map(|records| (revision, records))
     };
     match made.and_then(|(revision, records)| write(directory, &revision, &records)) {
@@ -63,22 +64,6 @@ fn main() -> ExitCode {
             eprintln!("controllers: {problem}");
             ExitCode::FAILURE
         }
-    }
-}
-
-/// The revision of the sources here, and whether they differ from it.
-fn revision() -> String {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).output().ok()?;
-        let text = String::from_utf8(output.stdout).ok()?;
-        output.status.success().then(|| text.trim().to_owned())
-    };
-    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_owned() };
-    let mut arguments = vec!["status", "--porcelain", "--untracked-files=no", "--"];
-    arguments.extend(SOURCES);
-    match git(&arguments) {
-        Some(changes) if changes.is_empty() => commit,
-        _ => format!("{commit} and changes not committed"),
     }
 }
 

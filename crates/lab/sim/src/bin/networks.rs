@@ -5,8 +5,9 @@
 
 use recovery::congestion::Algorithm;
 use sim::networks::{ALGORITHMS, Cell, Record, Work, cells, from_json, measure, name, page, to_json};
+use sim::revision;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const HELP: &str = "\
@@ -80,7 +81,7 @@ fn act(options: &Options) -> Result<(), String> {
             from_json(&value).ok_or("not what this program writes: run it without --again")?;
         return write(&directory.join("README.md"), &page(&revision, &seeds, &records));
     }
-    let revision = revision();
+    let revision = revision(&["Cargo.lock", "crates"]);
     let records = run_all(options)?;
     if !options.only.is_empty() {
         print!("{}", page(&revision, &options.seeds, &records));
@@ -93,20 +94,6 @@ fn act(options: &Options) -> Result<(), String> {
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// The revision of the sources here, and whether they differ from it.
-fn revision() -> String {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).output().ok()?;
-        let text = String::from_utf8(output.stdout).ok()?;
-        output.status.success().then(|| text.trim().to_owned())
-    };
-    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_owned() };
-    match git(&["status", "--porcelain", "--untracked-files=no", "--", "Cargo.lock", "crates"]) {
-        Some(changes) if changes.is_empty() => commit,
-        _ => format!("{commit} and changes not committed"),
-    }
 }
 
 /// A contestant in a cell.

@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use std::future::poll_fn;
 use std::io::Read as _;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
@@ -38,6 +38,14 @@ struct Client {
 }
 
 impl Client {
+    fn connect(address: SocketAddr, config: Arc<ClientConfig>) -> Client {
+        let mut socket = std::net::TcpStream::connect(address).unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let mut session = ClientConnection::new(config, name).unwrap();
+        session.complete_io(&mut socket).unwrap();
+        Client { socket, session }
+    }
+
     /// Receives so many bytes of content. Returns them, and the content of each record in bytes.
     fn receive(mut self, len: usize) -> (Vec<u8>, Vec<usize>) {
         let (mut content, mut records) = (Vec::new(), Vec::new());
@@ -61,6 +69,18 @@ impl Client {
     }
 }
 
+/// The server's end of the next connection, behind its handshake.
+async fn accepted(listener: &TcpListener, config: &Arc<ServerConfig>) -> Stream {
+    let (socket, peer) = listener.accept().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let share = Budget::default().portion(peer.ip());
+    let timeouts = Rc::new(ConnectionTimeouts::new(Rc::default(), share, Instant::ZERO));
+    let socket = TcpStream::from_std(socket).unwrap();
+    let stream = Stream::new(socket, (config, None), timeouts).unwrap();
+    assert_eq!(poll_fn(|cx| stream.poll_handshake(cx)).await.unwrap(), Handshake::Done);
+    stream
+}
+
 /// What a client receives of writes of such lengths, all in one turn, and the records that it is in.
 fn records_of(alpn: &[u8], lengths: &[usize]) -> Vec<usize> {
     let (server, client) = configs(alpn);
@@ -68,22 +88,10 @@ fn records_of(alpn: &[u8], lengths: &[usize]) -> Vec<usize> {
     let address = listener.local_addr().unwrap();
     let content: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|at| (at % 251) as u8).collect();
     let len = content.len();
-    let client = std::thread::spawn(move || {
-        let mut socket = std::net::TcpStream::connect(address).unwrap();
-        let name = ServerName::try_from("localhost").unwrap();
-        let mut session = ClientConnection::new(client, name).unwrap();
-        session.complete_io(&mut socket).unwrap();
-        Client { socket, session }.receive(len)
-    });
+    let client = std::thread::spawn(move || Client::connect(address, client).receive(len));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     runtime.block_on(async {
-        let (socket, peer) = listener.accept().unwrap();
-        socket.set_nonblocking(true).unwrap();
-        let share = Budget::default().portion(peer.ip());
-        let timeouts = Rc::new(ConnectionTimeouts::new(Rc::default(), share, Instant::ZERO));
-        let mut stream =
-            Stream::new(TcpStream::from_std(socket).unwrap(), (&server, None), timeouts).unwrap();
-        assert_eq!(poll_fn(|cx| stream.poll_handshake(cx)).await.unwrap(), Handshake::Done);
+        let mut stream = accepted(&listener, &server).await;
         let mut rest = content.as_slice();
         for len in lengths {
             let (mut write, others) = rest.split_at(*len);
@@ -135,22 +143,10 @@ fn a_connection_gives_way_when_it_has_had_its_share() {
     let (server, client) = configs(b"http/1.1");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
-    let client = std::thread::spawn(move || {
-        let mut socket = std::net::TcpStream::connect(address).unwrap();
-        let name = ServerName::try_from("localhost").unwrap();
-        let mut session = ClientConnection::new(client, name).unwrap();
-        session.complete_io(&mut socket).unwrap();
-        (socket, session)
-    });
+    let client = std::thread::spawn(move || Client::connect(address, client));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     runtime.block_on(async {
-        let (socket, peer) = listener.accept().unwrap();
-        socket.set_nonblocking(true).unwrap();
-        let share = Budget::default().portion(peer.ip());
-        let timeouts = Rc::new(ConnectionTimeouts::new(Rc::default(), share, Instant::ZERO));
-        let mut stream =
-            Stream::new(TcpStream::from_std(socket).unwrap(), (&server, None), timeouts).unwrap();
-        assert_eq!(poll_fn(|cx| stream.poll_handshake(cx)).await.unwrap(), Handshake::Done);
+        let mut stream = accepted(&listener, &server).await;
         assert_eq!(stream.0.borrow().left, TURN);
         let calls = Arc::new(Calls::default());
         let waker = Waker::from(Arc::clone(&calls));
