@@ -5,7 +5,7 @@ use crate::world::{App, World};
 use base::time::Instant;
 use http3::{Abort, BodyLength, MessageSink, Session};
 use server::access_log::{AccessLog, Target};
-use server::handler::{FileOptions, Files};
+use server::handler::Files;
 use server::http3::{Server, State};
 use std::error::Error;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl App for ClientEnd {
 
 /// What a small request costs the server.
 pub(crate) fn requests(parts: &mut Parts) -> Result<(), Box<dyn Error>> {
-    let server = Server::new(Files::new(FileOptions::default()), AccessLog::start(Target::Off)?.recorder());
+    let server = Server::new(Files::new(crate::options()), AccessLog::start(Target::Off)?.recorder());
     let (head, ()) = http::Request::get(format!("https://localhost{}", crate::generator::PATH))
         .header("user-agent", crate::generator::USER_AGENT)
         .body(())?

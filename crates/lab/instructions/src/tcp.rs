@@ -2,7 +2,6 @@
 
 use crate::certificate::Certificate;
 use crate::parts::{Parts, Row};
-use server::handler::FileOptions;
 use server::{Server, Versions};
 use std::error::Error;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -61,7 +60,7 @@ pub(crate) fn requests(parts: &mut Parts, protocol: &'static str, batch: u64) ->
         .versions(version)
         .no_warnings()
         .bind()?;
-    let running = bound.serve_files(FileOptions::default())?;
+    let running = bound.serve_files(crate::options())?;
     let mut generator = Generator::start(running.local_addr().port(), protocol, &certificate.der)?;
     generator.order(&(WARM_UP / batch).to_string())?;
     parts.begin();
