@@ -33,41 +33,54 @@ pub(crate) enum ControlFrame {
 pub(crate) struct ControlStream {
     /// The peer's side.
     peer: Side,
+    /// A frame that has not arrived whole. Boxed, because there hardly ever is one.
+    partial: Option<Box<PartialFrame>>,
+    settings_seen: bool,
+    max_push_id: Option<u64>,
+    goaway: Option<u64>,
+}
+
+/// A frame, or its header, as far as it has arrived.
+#[derive(Debug, Default)]
+struct PartialFrame {
     header: HeaderReader,
     frame: Option<FrameHeader>,
     /// Bytes of the frame's payload that are still to come.
     left: u64,
     /// Payload so far, of frames that are read whole.
     payload: Vec<u8>,
-    settings_seen: bool,
-    max_push_id: Option<u64>,
-    goaway: Option<u64>,
 }
 
 impl ControlStream {
     pub(crate) fn new(peer: Side) -> ControlStream {
-        ControlStream {
-            peer,
-            header: HeaderReader::default(),
-            frame: None,
-            left: 0,
-            payload: Vec::new(),
-            settings_seen: false,
-            max_push_id: None,
-            goaway: None,
-        }
+        ControlStream { peer, partial: None, settings_seen: false, max_push_id: None, goaway: None }
     }
 
     /// Takes bytes off the front of `input` until a frame is complete; `None` when all are taken.
     pub(crate) fn next_frame(
         &mut self,
         input: &mut &[u8],
+        trace: Option<&mut Trace>,
+    ) -> Result<Option<ControlFrame>, ConnectionError> {
+        let mut partial = self.partial.take().map(|partial| *partial).unwrap_or_default();
+        let outcome = self.read_frame(&mut partial, input, trace);
+        if partial.frame.is_some() || partial.header.is_begun() {
+            self.partial = Some(Box::new(partial));
+        }
+        outcome
+    }
+
+    fn read_frame(
+        &mut self,
+        partial: &mut PartialFrame,
+        input: &mut &[u8],
         mut trace: Option<&mut Trace>,
     ) -> Result<Option<ControlFrame>, ConnectionError> {
         loop {
-            let Some(frame) = self.frame else {
-                let Some(header) = self.header.read(input) else { return Ok(None) };
-                self.begin(header)?;
+            let Some(frame) = partial.frame else {
+                let Some(header) = partial.header.read(input) else { return Ok(None) };
+                self.judge(header)?;
+                (partial.frame, partial.left) = (Some(header), header.length);
                 if header.kind() == Kind::Unknown {
                     if let Some(trace) = &mut trace {
                         trace.on_control_frame(header, &[]);
@@ -76,20 +89,20 @@ impl ControlStream {
                 }
                 continue;
             };
-            let most = usize::try_from(self.left).unwrap_or(usize::MAX);
+            let most = usize::try_from(partial.left).unwrap_or(usize::MAX);
             let (piece, rest) = input.split_at_checked(most).unwrap_or((input, &[]));
             *input = rest;
-            self.left -= piece.len() as u64;
+            partial.left -= piece.len() as u64;
             let unknown = frame.kind() == Kind::Unknown;
             if !unknown {
-                self.payload.extend_from_slice(piece);
+                partial.payload.extend_from_slice(piece);
             }
-            if self.left > 0 {
+            if partial.left > 0 {
                 return Ok(None);
             }
-            self.frame = None;
+            partial.frame = None;
             if !unknown {
-                let payload = core::mem::take(&mut self.payload);
+                let payload = core::mem::take(&mut partial.payload);
                 if let Some(trace) = &mut trace {
                     trace.on_control_frame(frame, &payload);
                 }
@@ -99,7 +112,7 @@ impl ControlStream {
     }
 
     /// A frame begins: may it stand here, and can it be as long as it says?
-    fn begin(&mut self, header: FrameHeader) -> Result<(), ConnectionError> {
+    fn judge(&self, header: FrameHeader) -> Result<(), ConnectionError> {
         const fn unexpected(reason: &'static str) -> ConnectionError {
             ConnectionError { code: Code::FRAME_UNEXPECTED, reason }
         }
@@ -141,8 +154,6 @@ impl ControlStream {
             };
             return Err(ConnectionError { code, reason: "frame longer than its kind can be" });
         }
-        self.frame = Some(header);
-        self.left = header.length;
         Ok(())
     }
 

@@ -63,6 +63,11 @@ impl PeerStreams {
         }
     }
 
+    /// Gives back what only streams to come need.
+    pub(crate) fn release_memory(&mut self) {
+        self.untyped.shrink_to_fit();
+    }
+
     /// What the stream is for, if it is a critical one.
     pub(crate) fn purpose(&self, id: StreamId) -> Option<Purpose> {
         self.ids.iter().zip(PURPOSES).find(|(known, _)| **known == Some(id)).map(|(_, purpose)| purpose)

@@ -115,6 +115,11 @@ impl<S: App, C: App> Simulation<S, C> {
         &mut self.client_config
     }
 
+    /// The server alone: the client is gone without a word.
+    pub fn into_server(self) -> Worker<VirtualPort, S> {
+        self.server.worker
+    }
+
     /// Turns of both workers so far.
     pub fn turns(&self) -> u64 {
         self.turns

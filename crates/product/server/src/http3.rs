@@ -29,6 +29,7 @@ use base::time::{Duration, Instant};
 use early::EarlyRequests;
 use exchanges::{Exchanges, Reply, RequestState, Stage};
 use http3::{Code, Config, SendError, Session};
+use lazy_exchanges::LazyExchanges;
 use record::{At, Record, ResponseLog};
 use std::sync::Arc;
 use std::task::Poll;
@@ -41,6 +42,7 @@ mod asking;
 mod early;
 mod exchanges;
 mod holding;
+mod lazy_exchanges;
 mod record;
 mod tunnels;
 
@@ -87,7 +89,7 @@ enum ConnectionMode {
 
 /// What the server keeps for a connection.
 pub struct State<H: Handler = Files> {
-    session: Session<Exchanges<H>>,
+    session: Session<LazyExchanges<H>>,
     shutdown: Shutdown,
     watch: Watch,
     call: ConnectionCall,
@@ -303,7 +305,7 @@ impl<H: Handler> Server<H> {
             };
             match self.pump_one(now, connection, state, place) {
                 SendOutcome::Whole => {
-                    let messages = &mut state.session.messages;
+                    let messages = &mut *state.session.messages;
                     let Reply { record, .. } = messages.replies.swap_remove(place);
                     state.shutdown.on_sent(now, record.sent);
                     let at = self.at(now, connection);
@@ -341,6 +343,7 @@ impl<H: Handler> Server<H> {
     ) -> SendOutcome {
         let waiting = state.session.messages.put_back();
         let State { session: Session { connection: http, messages }, call, .. } = state;
+        let messages = &mut **messages;
         let cx = Context { now, waiting, wake: WakeTarget::Connection { call, wake_list: &self.wake_list } };
         let Some(reply) = messages.replies.get_mut(place) else { return SendOutcome::Full };
         let id = reply.record.id;
@@ -438,7 +441,7 @@ fn on_begun<H: Handler>(
     if head.is_tunnel() && begun.as_ref().is_some_and(|(status, _)| *status < 300) {
         state.tunnels.on_open(id);
     }
-    let messages = &mut state.session.messages;
+    let messages = &mut *state.session.messages;
     let (Some((status, body)), Some(began)) = (begun, began) else { return messages.recycle(head) };
     if stage != Stage::Whole {
         if upload.is_wanted() {
@@ -507,7 +510,7 @@ impl<H: Handler> App for Server<H> {
         let mut http = http3::Connection::new(Side::Server, Arc::clone(&self.config), now);
         http.begin_trace(connection);
         State {
-            session: Session { connection: http, messages: Exchanges::new(self.early_data) },
+            session: Session { connection: http, messages: LazyExchanges::new(self.early_data) },
             shutdown: Shutdown::default(),
             watch: Watch::default(),
             call: ConnectionCall::default(),

@@ -69,16 +69,24 @@ pub enum EcnOutcome {
     CongestionEvent(u64),
 }
 
+/// What was sent and reported in one space.
+#[derive(Clone, Copy, Debug, Default)]
+struct SpaceCounts {
+    /// Marked packets sent.
+    sent: u64,
+    /// What the peer last reported.
+    reported: EcnCounts,
+}
+
 /// ECN validation of one path.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct EcnValidator {
     state: EcnState,
     /// ECT(0) or ECT(1): what is sent where anything is marked.
     codepoint: Ecn,
-    /// Marked packets sent, by space.
-    sent: [u64; 3],
-    /// What the peer last reported, by space.
-    reported: [EcnCounts; 3],
+    application: SpaceCounts,
+    /// Of the Initial and the Handshake space, while something is known of them.
+    early: Option<Box<[SpaceCounts; 2]>>,
     /// Marked packets sent, acknowledged and lost, over all spaces.
     marked: u64,
     acked: u64,
@@ -101,8 +109,8 @@ impl EcnValidator {
         EcnValidator {
             state,
             codepoint: Ecn::Ect0,
-            sent: [0; 3],
-            reported: [zero; 3],
+            application: SpaceCounts { sent: 0, reported: zero },
+            early: None,
             marked: 0,
             acked: 0,
             lost: 0,
@@ -114,6 +122,20 @@ impl EcnValidator {
     pub fn with_mark(self, mark: Ecn) -> EcnValidator {
         let codepoint = if mark == Ecn::Ect1 { Ecn::Ect1 } else { Ecn::Ect0 };
         EcnValidator { codepoint, ..self }
+    }
+
+    #[inline]
+    fn counts_mut(&mut self, space: Space) -> &mut SpaceCounts {
+        match space {
+            Space::Application => &mut self.application,
+            Space::Initial => &mut self.early.get_or_insert_default()[0],
+            Space::Handshake => &mut self.early.get_or_insert_default()[1],
+        }
+    }
+
+    /// The other spaces than that of 1-RTT packets are gone.
+    pub fn forget_handshake(&mut self) {
+        self.early = None;
     }
 
     /// Whether the verdict is still open.
@@ -142,7 +164,7 @@ impl EcnValidator {
         if mark == Ecn::NotEct {
             return;
         }
-        self.sent[space.index()] += packets;
+        self.counts_mut(space).sent += packets;
         self.marked += packets;
         if self.state == EcnState::Testing && self.marked >= TESTING_PACKETS {
             self.state = EcnState::Unknown;
@@ -162,7 +184,7 @@ impl EcnValidator {
             }
             return EcnOutcome::Nothing;
         };
-        let before = self.reported[space.index()];
+        let SpaceCounts { sent, reported: before } = *self.counts_mut(space);
         let (Some(ect0), Some(ect1), Some(ce)) = (
             counts.ect0.checked_sub(before.ect0),
             counts.ect1.checked_sub(before.ect1),
@@ -178,7 +200,7 @@ impl EcnValidator {
         // RFC 9000 §13.4.2.1: each marked packet is reported as it left or as CE; nothing is reported that was not sent.
         //= rfc9000/13.4.2.1#1
         let is_short = ours.saturating_add(ce) < newly_acked;
-        let is_long = all_ours.saturating_add(counts.ce) > self.sent[space.index()];
+        let is_long = all_ours.saturating_add(counts.ce) > sent;
         // RFC 9000 A.4: a path that marks everything says nothing by it.
         let is_all_ce = self.is_testing() && all_ours == 0 && counts.ce >= TESTING_PACKETS;
         //= rfc9000/13.4.2.2#1
@@ -186,7 +208,7 @@ impl EcnValidator {
             self.state = EcnState::Failed;
             return EcnOutcome::Nothing;
         }
-        self.reported[space.index()] = counts;
+        self.counts_mut(space).reported = counts;
         self.acked += newly_acked;
         // RFC 9000 A.4: the counts are right, and a marked packet was acknowledged.
         if self.acked > 0 && self.is_testing() {
@@ -209,7 +231,8 @@ impl EcnValidator {
     /// Source: RFC 9000 §13.4.2, A.4.
     pub fn on_path_change(&mut self) {
         if self.state != EcnState::Disabled {
-            *self = EcnValidator { state: EcnState::Testing, marked: 0, acked: 0, lost: 0, ..*self };
+            self.state = EcnState::Testing;
+            (self.marked, self.acked, self.lost) = (0, 0, 0);
         }
     }
 

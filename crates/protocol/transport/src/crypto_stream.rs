@@ -16,10 +16,22 @@ use wire::frame;
 /// How far ahead of what TLS has read a peer may send. Source: RFC 9000 §7.5 asks for at least 4,096.
 const MAX_AHEAD: u64 = 64 * 1024;
 
-/// Handshake bytes of one space.
+/// Handshake bytes of one space. Both parts are boxed and there only while bytes are on their way: after the handshake there are hardly
+/// ever any.
 #[derive(Default)]
 pub(crate) struct CryptoStream {
-    outgoing: Vec<u8>,
+    outgoing: Option<Box<Outgoing>>,
+    /// Bytes below are all acknowledged.
+    acked_below: u64,
+    incoming: Option<Box<Reassembly>>,
+    /// Bytes below went to TLS.
+    read: u64,
+}
+
+/// What is not all acknowledged.
+#[derive(Default)]
+struct Outgoing {
+    bytes: Vec<u8>,
     /// The offset of the first byte in it.
     base: u64,
     /// Bytes of it below were sent at least once.
@@ -31,59 +43,37 @@ pub(crate) struct CryptoStream {
     /// The offset where sending again goes on, so that probes in a row carry different bytes; after an acknowledgement the first that
     /// lacks one.
     resend_at: u64,
-    incoming: Reassembly,
-    /// Bytes below went to TLS.
-    read: u64,
 }
 
-impl CryptoStream {
-    /// TLS has something to say.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        self.outgoing.extend_from_slice(bytes);
+impl Outgoing {
+    fn wants(&self) -> bool {
+        self.sent < self.bytes.len() || !self.lost.is_empty()
     }
 
-    /// Gives back what only bytes to come need.
-    pub(crate) fn release_memory(&mut self) {
-        self.outgoing.shrink_to_fit();
-        self.acked.shrink();
-        self.lost.shrink();
+    /// Where the bytes end.
+    fn end(&self) -> u64 {
+        self.base + self.bytes.len() as u64
     }
 
-    #[inline]
-    pub(crate) fn wants(&self) -> bool {
-        self.sent < self.outgoing.len() || !self.lost.is_empty()
-    }
-
-    /// Bytes that are kept.
-    #[cfg(test)]
-    pub(crate) fn retained(&self) -> usize {
-        self.outgoing.len()
-    }
-
-    /// Bytes that were never sent.
-    pub(crate) fn unsent(&self) -> usize {
-        self.outgoing.len() - self.sent
+    /// The part of a frame that was not known to have arrived, by its offset and length.
+    fn unsettled(&self, offset: u64, len: u16) -> Range<u64> {
+        offset.max(self.base)..(offset + u64::from(len)).max(self.base)
     }
 
     /// Writes CRYPTO frames, lost bytes first.
-    pub(crate) fn write(&mut self, packet: &mut PacketBuilder<'_>) {
+    fn write(&mut self, packet: &mut PacketBuilder<'_>) {
         while self.wants() {
-            let end = self.base + self.outgoing.len() as u64;
             let lost = next_from(&self.lost, self.resend_at);
             let resends = lost.is_some();
-            let Some(written) = self.write_range(lost.unwrap_or(self.base + self.sent as u64..end), packet)
-            else {
-                return;
-            };
+            let fresh = self.base + self.sent as u64..self.end();
+            let Some(written) = self.write_range(lost.unwrap_or(fresh), packet) else { return };
             if resends {
                 self.resend_at = written;
             }
         }
     }
 
-    /// Fills what is left of a probe with bytes that lack an acknowledgement, where padding would stand else. A ClientHello with a
-    /// post-quantum key share takes two datagrams, which would both have to arrive: so any two probes of one such hello will do.
-    pub(crate) fn repeat(&mut self, packet: &mut PacketBuilder<'_>) {
+    fn repeat(&mut self, packet: &mut PacketBuilder<'_>) {
         let mut left = RangeSet::new();
         left.insert(self.base..self.base + self.sent as u64);
         let in_packet = packet.frames().iter().filter_map(|frame| match *frame {
@@ -109,7 +99,7 @@ impl CryptoStream {
         let most = packet.remaining().min(wanted);
         let room = packet.remaining().checked_sub(frame::crypto_header_size(offset, most))?;
         let len = room.min(wanted);
-        let data = self.outgoing.get(start..start + len).filter(|data| !data.is_empty())?;
+        let data = self.bytes.get(start..start + len).filter(|data| !data.is_empty())?;
         frame::Crypto { offset, data }.write(&mut packet.writer);
         packet.sent(SentFrame::Crypto { offset, len: len as u16 });
         let written = offset + len as u64;
@@ -118,29 +108,83 @@ impl CryptoStream {
         Some(written)
     }
 
-    pub(crate) fn on_lost(&mut self, offset: u64, len: u16) {
-        let range = offset.max(self.base)..(offset + u64::from(len)).max(self.base);
+    fn on_lost(&mut self, offset: u64, len: u16) {
+        let range = self.unsettled(offset, len);
         self.lost.insert(range.clone());
         for acked in self.acked.overlapping(range) {
             self.lost.remove(acked);
         }
     }
 
-    /// Everything sent so far must be sent again: the server asked for it by a Retry.
-    pub(crate) fn resend_all(&mut self) {
-        self.sent = 0;
-        self.lost.clear();
-    }
-
-    pub(crate) fn on_acked(&mut self, offset: u64, len: u16) {
-        let range = offset.max(self.base)..(offset + u64::from(len)).max(self.base);
+    /// Whether all bytes are acknowledged now.
+    fn on_acked(&mut self, offset: u64, len: u16) -> bool {
+        let range = self.unsettled(offset, len);
         self.lost.remove(range.clone());
         self.acked.insert(range);
         self.resend_at = self.base;
-        let end = self.base + self.outgoing.len() as u64;
-        if self.acked.first().is_some_and(|acked| acked.start == self.base && acked.end == end) {
-            (self.outgoing, self.base, self.sent) = (Vec::new(), end, 0);
-            self.acked.clear();
+        self.acked.first().is_some_and(|acked| acked.start == self.base && acked.end == self.end())
+    }
+}
+
+impl CryptoStream {
+    /// TLS has something to say.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let base = self.acked_below;
+        let outgoing =
+            self.outgoing.get_or_insert_with(|| Box::new(Outgoing { base, ..Outgoing::default() }));
+        outgoing.bytes.extend_from_slice(bytes);
+    }
+
+    #[inline]
+    pub(crate) fn wants(&self) -> bool {
+        self.outgoing.as_ref().is_some_and(|outgoing| outgoing.wants())
+    }
+
+    /// Bytes that are kept.
+    #[cfg(test)]
+    pub(crate) fn retained(&self) -> usize {
+        self.outgoing.as_ref().map_or(0, |outgoing| outgoing.bytes.len())
+    }
+
+    /// Bytes that were never sent.
+    pub(crate) fn unsent(&self) -> usize {
+        self.outgoing.as_ref().map_or(0, |outgoing| outgoing.bytes.len() - outgoing.sent)
+    }
+
+    /// Writes CRYPTO frames, lost bytes first.
+    pub(crate) fn write(&mut self, packet: &mut PacketBuilder<'_>) {
+        if let Some(outgoing) = &mut self.outgoing {
+            outgoing.write(packet);
+        }
+    }
+
+    /// Fills what is left of a probe with bytes that lack an acknowledgement, where padding would stand else. A ClientHello with a
+    /// post-quantum key share takes two datagrams, which would both have to arrive: so any two probes of one such hello will do.
+    pub(crate) fn repeat(&mut self, packet: &mut PacketBuilder<'_>) {
+        if let Some(outgoing) = &mut self.outgoing {
+            outgoing.repeat(packet);
+        }
+    }
+
+    pub(crate) fn on_lost(&mut self, offset: u64, len: u16) {
+        if let Some(outgoing) = &mut self.outgoing {
+            outgoing.on_lost(offset, len);
+        }
+    }
+
+    /// Everything sent so far must be sent again: the server asked for it by a Retry.
+    pub(crate) fn resend_all(&mut self) {
+        if let Some(outgoing) = &mut self.outgoing {
+            outgoing.sent = 0;
+            outgoing.lost.clear();
+        }
+    }
+
+    pub(crate) fn on_acked(&mut self, offset: u64, len: u16) {
+        let Some(outgoing) = &mut self.outgoing else { return };
+        if outgoing.on_acked(offset, len) {
+            self.acked_below = outgoing.end();
+            self.outgoing = None;
         }
     }
 
@@ -162,7 +206,7 @@ impl CryptoStream {
             return Err(TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, "CRYPTO data too far ahead"));
         }
         if offset > self.read {
-            return self.incoming.insert(offset, data).map_err(|_| {
+            return self.incoming.get_or_insert_default().insert(offset, data).map_err(|_| {
                 TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, "CRYPTO data in too many pieces")
             });
         }
@@ -170,11 +214,13 @@ impl CryptoStream {
             deliver(fresh)?;
             self.read = end;
         }
-        while let Some(piece) = self.incoming.next_piece(self.read) {
+        let Some(incoming) = &mut self.incoming else { return Ok(()) };
+        while let Some(piece) = incoming.next_piece(self.read) {
             deliver(piece)?;
             self.read += piece.len() as u64;
         }
-        self.incoming.discard_below(self.read);
+        incoming.discard_below(self.read);
+        self.incoming.take_if(|incoming| incoming.is_empty());
         Ok(())
     }
 }

@@ -39,6 +39,12 @@ impl Credit {
         self.blocked.cancel();
     }
 
+    /// All that it says while the peer is owed no word of it.
+    pub(crate) fn at_rest(&self) -> Option<CreditAtRest> {
+        let Credit { limit, used, complained, .. } = *self;
+        (self.blocked == Announce::Idle).then_some(CreditAtRest { limit, used, complained })
+    }
+
     /// How much more may be used.
     #[inline]
     pub(crate) fn available(&self) -> u64 {
@@ -93,6 +99,20 @@ impl Credit {
     }
 }
 
+/// A credit of which nothing is announced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CreditAtRest {
+    limit: u64,
+    used: u64,
+    complained: u64,
+}
+
+impl From<CreditAtRest> for Credit {
+    fn from(CreditAtRest { limit, used, complained }: CreditAtRest) -> Credit {
+        Credit { limit, used, blocked: Announce::Idle, complained }
+    }
+}
+
 /// What part of a window must be consumed before the peer hears of a new limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -131,6 +151,19 @@ impl Window {
             since: None,
             announce: Announce::Idle,
         }
+    }
+
+    /// All that a window of bytes says while no limit is announced.
+    pub(crate) fn at_rest(&self) -> Option<WindowAtRest> {
+        let Window { limit, consumed, size, max_size, since, .. } = *self;
+        let is_at_rest = self.announce == Announce::Idle && self.step == Step::Half;
+        let since = since.unwrap_or(Instant::ZERO);
+        is_at_rest.then_some(WindowAtRest { limit, consumed, size, max_size, since })
+    }
+
+    /// How much was consumed.
+    pub(crate) fn consumed(&self) -> u64 {
+        self.consumed
     }
 
     /// The highest limit announced or about to be.
@@ -220,6 +253,24 @@ impl Window {
     /// The peer needs no more credit.
     pub(crate) fn close(&mut self) {
         self.announce.cancel();
+    }
+}
+
+/// A window of bytes of which nothing is announced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WindowAtRest {
+    limit: u64,
+    consumed: u64,
+    size: u64,
+    max_size: u64,
+    /// [`Instant::ZERO`] before anything was consumed.
+    since: Instant,
+}
+
+impl From<WindowAtRest> for Window {
+    fn from(WindowAtRest { limit, consumed, size, max_size, since }: WindowAtRest) -> Window {
+        let since = (since != Instant::ZERO).then_some(since);
+        Window { limit, consumed, size, max_size, step: Step::Half, since, announce: Announce::Idle }
     }
 }
 

@@ -79,7 +79,6 @@ impl Space {
     pub(crate) fn release_memory(&mut self, now: Instant, forget_after: Duration) {
         self.ledger.release_memory(now, forget_after);
         self.acks.release_memory();
-        self.crypto.release_memory();
     }
 
     /// The number of the next packet to be sent.

@@ -138,7 +138,7 @@ impl Connection {
     ) -> Result<(), SendError> {
         let next = self.outgoing(id)?.after_head(body)?;
         let write = |out: &mut Vec<u8>| fields::write_response(status, fields, out);
-        let (bytes, size) = self.arena.head(data_length(body), write);
+        let (bytes, size) = self.arena().head(data_length(body), write);
         self.send_head(quic, id, &EncodedHead { bytes, size, body }, next)
     }
 
@@ -170,7 +170,7 @@ impl Connection {
     ) -> Result<(), SendError> {
         let next = self.outgoing(id)?.after_head(BodyLength::Empty)?;
         let write = |out: &mut Vec<u8>| fields::write_response(status, fields, out);
-        let (bytes, size) = self.arena.whole(content, write);
+        let (bytes, size) = self.arena().whole(content, write);
         self.send_head(quic, id, &EncodedHead { bytes, size, body: BodyLength::Empty }, next)
     }
 
@@ -189,7 +189,7 @@ impl Connection {
         let now = self.outgoing(id)?;
         now.after_head(BodyLength::Unknown)?;
         let write = |out: &mut Vec<u8>| fields::write_response(status, fields, out);
-        let (bytes, size) = self.arena.head(None, write);
+        let (bytes, size) = self.arena().head(None, write);
         self.send_head(quic, id, &EncodedHead { bytes, size, body: BodyLength::Unknown }, now)
     }
 
@@ -234,7 +234,7 @@ impl Connection {
             return Ok(());
         }
         if framing == Framing::Own {
-            let header = self.arena.data_header(bytes.len() as u64);
+            let header = self.arena().data_header(bytes.len() as u64);
             self.trace_sent(quic, id, &header);
             self.write(quic, id, header)?;
         }
@@ -253,7 +253,7 @@ impl Connection {
         trailers: &HeaderMap,
     ) -> Result<(), SendError> {
         self.outgoing(id)?.check_content_complete()?;
-        let (bytes, size) = self.arena.head(None, |out| fields::write_trailers(trailers, out));
+        let (bytes, size) = self.arena().head(None, |out| fields::write_trailers(trailers, out));
         self.send_head(quic, id, &EncodedHead { bytes, size, body: BodyLength::Empty }, Outgoing::Done)
     }
 
@@ -311,7 +311,7 @@ impl Connection {
         body: BodyLength,
     ) -> Result<StreamId, RequestError> {
         self.check_request()?;
-        let (bytes, size) = self.arena.head(data_length(body), |out| fields::write_request(head, out));
+        let (bytes, size) = self.arena().head(data_length(body), |out| fields::write_request(head, out));
         self.send_request(quic, &EncodedRequest { bytes, size, body, answers: answers_to(&head.method) })
     }
 

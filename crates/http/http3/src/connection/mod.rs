@@ -44,11 +44,12 @@ pub struct Connection {
     side: Side,
     config: Arc<Config>,
     exchanges: StreamTable<Exchange>,
-    /// Of every head of every stream.
-    sections: SectionDecoder,
+    /// Of every head of every stream; there is none before the first and while the connection is quiet.
+    sections: Option<Box<SectionDecoder>>,
     /// Bytes of unfinished field sections on all streams.
     buffered: usize,
-    arena: Arena,
+    /// There is none before the first head and while the connection is quiet.
+    arena: Option<Box<Arena>>,
     peer_streams: PeerStreams,
     local: LocalStreams,
     settings: PeerSettings,
@@ -74,11 +75,11 @@ impl Connection {
         let abuse_budgets = AbuseBudgets::new(config.idle_work, config.withdrawn, now);
         Connection {
             side,
-            sections: SectionDecoder::new(config.limits()),
+            sections: None,
             config,
             exchanges: StreamTable::default(),
             buffered: 0,
-            arena: Arena::default(),
+            arena: None,
             peer_streams: PeerStreams::new(side.other()),
             local: LocalStreams::default(),
             settings: PeerSettings::default(),
@@ -106,10 +107,11 @@ impl Connection {
     /// ([`transport::Connection::is_quiet`]).
     pub fn release_memory(&mut self) {
         self.exchanges.release_memory();
-        self.sections = SectionDecoder::new(self.config.limits());
-        self.arena = Arena::default();
+        self.sections = None;
+        self.arena = None;
         self.actions.shrink_to_fit();
         self.early_priorities.shrink_to_fit();
+        self.peer_streams.release_memory();
     }
 
     /// Client or server.
@@ -135,6 +137,11 @@ impl Connection {
     /// What the peer did to end the connection, if it did.
     pub fn failure(&self) -> Option<ConnectionError> {
         self.failure
+    }
+
+    #[inline]
+    fn arena(&mut self) -> &mut Arena {
+        self.arena.get_or_insert_default()
     }
 
     fn fail(&mut self, error: ConnectionError) {

@@ -8,6 +8,7 @@ use crate::message::{Answers, Message, Shared};
 use crate::outgoing::Outgoing;
 use crate::sink::{Abort, MessageSink, Refused};
 use crate::unidirectional::{CLOSED, Outcome, Purpose};
+use qpack::SectionDecoder;
 use transport::{Dir, Fin, Priority, StreamId};
 use wire::Side;
 
@@ -79,9 +80,10 @@ impl Connection {
             return Ok(bytes.len());
         };
         let mut priority = None;
+        let limits = || Box::new(SectionDecoder::new(self.config.limits()));
         let mut shared = Shared {
             side: self.side,
-            sections: &mut self.sections,
+            sections: self.sections.get_or_insert_with(limits),
             max_field_section_size: self.config.max_field_section_size,
             extended_connect: self.config.extended_connect(),
             abuse_budgets: &mut self.abuse_budgets,

@@ -107,7 +107,7 @@ impl Connection {
     /// RFC 9114 §4.2.2: a request whose head is too large is told so. What remains of it is not wanted.
     fn refuse(&mut self, quic: &mut impl QuicConnection, id: StreamId) {
         let no_content = [(&b"content-length"[..], &b"0"[..])];
-        let (bytes, size) = self.arena.head(None, |out| fields::write_response(431, no_content, out));
+        let (bytes, size) = self.arena().head(None, |out| fields::write_response(431, no_content, out));
         let fits = size <= self.peer_max_field_section_size();
         if !fits || quic.write(id, bytes.clone()).and_then(|()| quic.finish(id)).is_err() {
             quic.reset(id, Code::EXCESSIVE_LOAD.0);

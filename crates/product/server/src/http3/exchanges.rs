@@ -52,27 +52,26 @@ pub(super) struct Exchanges<H: Handler> {
     spare: Spare<H>,
 }
 
-impl<H: Handler> Default for Exchanges<H> {
-    fn default() -> Exchanges<H> {
-        Exchanges {
-            waiting: Vec::new(),
-            receiving: Vec::new(),
-            looking: Vec::new(),
-            reading: Vec::new(),
-            replies: Vec::new(),
-            uploads: Vec::new(),
-            paused: Vec::new(),
-            given_up: Vec::new(),
-            unacknowledged: Unacknowledged::default(),
-            panicked: Vec::new(),
-            writable: Vec::new(),
-            has_resumed: false,
-            judges_methods: false,
-            received: 0,
-            head_bytes: 0,
-            spare: Vec::new(),
-        }
-    }
+impl<H: Handler> Exchanges<H> {
+    /// None.
+    pub(super) const EMPTY: Exchanges<H> = Exchanges {
+        waiting: Vec::new(),
+        receiving: Vec::new(),
+        looking: Vec::new(),
+        reading: Vec::new(),
+        replies: Vec::new(),
+        uploads: Vec::new(),
+        paused: Vec::new(),
+        given_up: Vec::new(),
+        unacknowledged: Unacknowledged::NONE,
+        panicked: Vec::new(),
+        writable: Vec::new(),
+        has_resumed: false,
+        judges_methods: false,
+        received: 0,
+        head_bytes: 0,
+        spare: Vec::new(),
+    };
 }
 
 /// A request.
@@ -230,7 +229,22 @@ fn abort<H: Handler>(upload: &mut H::Upload) {
 impl<H: Handler> Exchanges<H> {
     /// Of a connection whose early requests are treated like this.
     pub(super) fn new(rule: EarlyData) -> Exchanges<H> {
-        Exchanges { judges_methods: rule == EarlyData::SafeMethods, ..Exchanges::default() }
+        Exchanges { judges_methods: rule == EarlyData::SafeMethods, ..Exchanges::EMPTY }
+    }
+
+    /// Whether there is nothing that waits, is under way or kept for its memory.
+    pub(super) fn is_empty(&self) -> bool {
+        let requests = [&self.waiting, &self.receiving, &self.looking];
+        let streams = [&self.reading, &self.paused, &self.panicked, &self.writable];
+        requests.into_iter().all(Vec::is_empty)
+            && streams.into_iter().all(Vec::is_empty)
+            && self.replies.is_empty()
+            && self.uploads.is_empty()
+            && self.given_up.is_empty()
+            && self.unacknowledged.iter().next().is_none()
+            && !self.unacknowledged.has_over()
+            && self.spare.is_empty()
+            && !self.has_resumed
     }
 
     /// Gives back memory that requests to come would use again.

@@ -22,7 +22,7 @@ impl<H: Handler> Server<H> {
             // While a client waits for us it is not the client that takes too little.
             && !session.messages.is_kept_waiting()
             && (!session.messages.replies.is_empty() || connection.unacknowledged_bytes() > 0);
-        let moved = connection.delivered_bytes().saturating_add(session.messages.received);
+        let moved = connection.delivered_bytes().saturating_add(session.messages.received());
         match watch.look(now, is_owed.then_some(moved), &self.progress) {
             Look::Idle => None,
             Look::Until(end) => Some(end),
@@ -43,7 +43,7 @@ impl<H: Handler> Server<H> {
             + connection.retained_bytes()
             + connection.trace_bytes()
             + (messages.head_bytes() + messages.upload_bytes()) as u64;
-        let moved = connection.delivered_bytes().saturating_add(messages.received);
+        let moved = connection.delivered_bytes().saturating_add(messages.received());
         let is_idle = messages.replies.is_empty() && connection.unacknowledged_bytes() == 0;
         match self.ledger.on_turn(now, (state.call.handle(), &mut state.held), bytes, moved) {
             Verdict::End if !connection.is_closed() => {

@@ -95,13 +95,11 @@ pub(super) struct Unacknowledged<H: Handler> {
     over: VecDeque<StreamId>,
 }
 
-impl<H: Handler> Default for Unacknowledged<H> {
-    fn default() -> Unacknowledged<H> {
-        Unacknowledged { records: VecDeque::new(), over: VecDeque::new() }
-    }
-}
-
 impl<H: Handler> Unacknowledged<H> {
+    /// Nothing waits.
+    pub(super) const NONE: Unacknowledged<H> =
+        Unacknowledged { records: VecDeque::new(), over: VecDeque::new() };
+
     /// A response was handed over whole. Returns the oldest one when too many wait.
     pub(super) fn add(&mut self, record: Record<H>) -> Option<Record<H>> {
         self.records.push_back(record);
@@ -164,7 +162,7 @@ mod tests {
 
     #[test]
     fn few_responses_wait_and_each_is_told_once() {
-        let mut waiting = Unacknowledged::default();
+        let mut waiting = Unacknowledged::NONE;
         for number in 0..MOST as u64 {
             assert!(waiting.add(record(number)).is_none());
         }

@@ -3,7 +3,8 @@
 //! To the server one is a request whose content and response have no end of their own. What differs: the connection stays although nothing
 //! is said on it, the server's end is the tunnel's, and a tunnel that breaks off says so by another code.
 
-use super::exchanges::{Exchanges, Reply};
+use super::exchanges::Reply;
+use super::lazy_exchanges::LazyExchanges;
 use super::{Server, State};
 use crate::low::{Handler, Head as _};
 use base::time::{Duration, Instant};
@@ -76,7 +77,7 @@ impl<H: Handler> Server<H> {
         &mut self,
         now: Instant,
         connection: &mut Connection,
-        session: &mut Session<Exchanges<H>>,
+        session: &mut Session<LazyExchanges<H>>,
         id: StreamId,
     ) {
         let Session { connection: http, messages } = session;

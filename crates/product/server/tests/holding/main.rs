@@ -8,6 +8,7 @@ mod counting;
 mod disk;
 mod idle;
 mod neighbours;
+mod resident;
 
 use base::slab::Handle;
 use base::time::Duration;

@@ -33,12 +33,12 @@ struct Epoch {
 }
 
 /// A window and its cubic function.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Cubic {
     window: LossWindow,
     course: WindowTarget,
-    /// The course before the last reduction.
-    undo: WindowTarget,
+    /// The course before the last reduction, if there was one.
+    undo: Option<Box<WindowTarget>>,
     /// When the window was last seen in use or out of use.
     seen_at: Instant,
 }
@@ -59,7 +59,7 @@ struct WindowTarget {
 impl Cubic {
     pub(super) fn new(mtu: u16) -> Cubic {
         let course = WindowTarget { w_max: 0.0, prior: 0.0, epoch: None, fraction: 0.0 };
-        Cubic { window: LossWindow::new(mtu), course, undo: course, seen_at: Instant::ZERO }
+        Cubic { window: LossWindow::new(mtu), course, undo: None, seen_at: Instant::ZERO }
     }
 
     pub(super) const fn window(&self) -> &LossWindow {
@@ -144,7 +144,7 @@ impl Cubic {
         if !self.window.start_recovery(now, sign) {
             return;
         }
-        self.undo = self.course;
+        self.undo = Some(Box::new(self.course));
         let size = self.window.size() as f64;
         // RFC 9438 §4.7: a plateau lower than the last one makes room for newcomers.
         self.course.w_max = if size < self.course.w_max { size * (1.0 + BETA) / 2.0 } else { size };
@@ -156,8 +156,10 @@ impl Cubic {
 
     /// Losses proved to be none. Source: RFC 9438 §4.9.2.
     pub(super) fn on_spurious(&mut self, acked: &AckedBytes) {
-        if self.window.take_back(acked) {
-            self.course = self.undo;
+        if self.window.take_back(acked)
+            && let Some(course) = self.undo.take()
+        {
+            self.course = *course;
         }
     }
 

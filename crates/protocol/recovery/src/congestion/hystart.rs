@@ -91,6 +91,11 @@ impl HyStart {
         }
     }
 
+    /// Whether nothing has slowed growth down.
+    pub(super) fn is_at_full_pace(&self) -> bool {
+        matches!(self.phase, Phase::Off | Phase::Full)
+    }
+
     /// An acknowledgement in slow start.
     pub(super) fn on_ack(&mut self, now: Instant, acked: &AckedBytes) -> Pace {
         if self.phase == Phase::Off {

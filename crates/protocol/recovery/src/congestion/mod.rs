@@ -88,7 +88,8 @@ enum Kind {
     Cubic(Cubic),
     /// Several times larger than the others, and with a log.
     Bbr(Box<Bbr>),
-    Prague(Prague),
+    /// Twice as large.
+    Prague(Box<Prague>),
 }
 
 /// Calls the same method of whichever controller it is.
@@ -122,7 +123,7 @@ impl Controller {
             Algorithm::NewReno => Kind::NewReno(NewReno::new(mtu)),
             Algorithm::Cubic => Kind::Cubic(Cubic::new(mtu)),
             Algorithm::Bbr => Kind::Bbr(Box::new(Bbr::new(mtu))),
-            Algorithm::Prague => Kind::Prague(Prague::new(mtu)),
+            Algorithm::Prague => Kind::Prague(Box::new(Prague::new(mtu))),
         };
         Controller { kind, resume: None }
     }
@@ -223,6 +224,13 @@ impl Controller {
         }
         if acked.bytes > 0 || (acked.spurious > 0 && matches!(self.kind, Kind::Bbr(_))) {
             each!(&mut self.kind, inner => inner.on_ack(now, acked));
+        }
+    }
+
+    /// Gives back memory that acknowledgements to come would use again, of a connection that is idle.
+    pub fn release_memory(&mut self) {
+        if let Some(window) = loss_window!(&mut self.kind, window_mut) {
+            window.release_memory();
         }
     }
 

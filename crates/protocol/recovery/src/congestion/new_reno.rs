@@ -8,7 +8,7 @@ use base::time::Instant;
 const REDUCTION: u64 = 2;
 
 /// A window, and the acknowledged bytes that have not yet made a datagram of growth.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct NewReno {
     window: LossWindow,
     acked: u64,

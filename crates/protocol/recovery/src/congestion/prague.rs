@@ -50,7 +50,7 @@ enum Mode {
 }
 
 /// A window and the average of its marks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Prague {
     window: LossWindow,
     mode: Mode,

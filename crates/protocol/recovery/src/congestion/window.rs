@@ -60,7 +60,7 @@ struct Undo {
 }
 
 /// A congestion window that shrinks by loss.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct LossWindow {
     size: u64,
     ssthresh: u64,
@@ -69,11 +69,14 @@ pub(super) struct LossWindow {
     recovery_start: Option<Instant>,
     /// The same before the last persistent congestion: late arrivals from then say nothing of later reductions.
     collapsed_from: Option<Instant>,
-    undo: Option<Undo>,
+    /// Boxed, as the next is, because most windows have none.
+    undo: Option<Box<Undo>>,
     round_start: Instant,
     peak: u64,
     peak_before: u64,
-    hystart: HyStart,
+    slow_start: SlowStart,
+    /// What the first slow start has seen since the connection was idle.
+    hystart: Option<Box<HyStart>>,
 }
 
 impl LossWindow {
@@ -89,12 +92,19 @@ impl LossWindow {
             round_start: Instant::ZERO,
             peak: 0,
             peak_before: 0,
-            hystart: HyStart::new(SlowStart::HyStart),
+            slow_start: SlowStart::HyStart,
+            hystart: None,
         }
     }
 
     pub(super) fn set_slow_start(&mut self, kind: SlowStart) {
-        self.hystart = HyStart::new(kind);
+        (self.slow_start, self.hystart) = (kind, None);
+    }
+
+    /// Gives back what only acknowledgements to come need. A slow start that nothing has slowed down looks at its rounds anew.
+    pub(super) fn release_memory(&mut self) {
+        let is_over = self.ssthresh != u64::MAX;
+        self.hystart.take_if(|hystart| is_over || hystart.is_at_full_pace());
     }
 
     #[inline]
@@ -128,8 +138,12 @@ impl LossWindow {
             self.peak_before = core::mem::take(&mut self.peak);
         }
         // RFC 9406 §4.3: only the first slow start is watched; later ones have a threshold.
-        let pace =
-            if self.ssthresh == u64::MAX { self.hystart.on_ack(now, acked) } else { Pace::Grow(acked.bytes) };
+        let pace = if self.ssthresh == u64::MAX {
+            let kind = self.slow_start;
+            self.hystart.get_or_insert_with(|| Box::new(HyStart::new(kind))).on_ack(now, acked)
+        } else {
+            Pace::Grow(acked.bytes)
+        };
         // RFC 9002 §7.8: a window that is not used does not grow.
         //= rfc9002/7.8#1
         if acked.app_limited || self.size >= used.saturating_mul(2) {
@@ -180,7 +194,7 @@ impl LossWindow {
         }
         let LossWindow { size, ssthresh, recovery_start, .. } = *self;
         let undo = Undo { size, ssthresh, recovery_start, lost: sign.packets };
-        self.undo = (sign.cause == CongestionCause::Loss).then_some(undo);
+        self.undo = (sign.cause == CongestionCause::Loss).then(|| Box::new(undo));
         self.recovery_start = Some(now);
         true
     }
@@ -203,7 +217,7 @@ impl LossWindow {
         if undo.lost > 0 {
             return false;
         }
-        let undo = *undo;
+        let undo = **undo;
         self.undo = None;
         if self.size >= undo.size {
             return false;

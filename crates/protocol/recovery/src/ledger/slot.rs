@@ -139,27 +139,29 @@ impl SlotRing {
 }
 
 /// The last few skipped numbers, so that acknowledging one is noticed long after its slot was reused.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SkippedNumbers {
-    numbers: [u64; REMEMBERED_SKIPS],
+    /// Boxed: most connections end before they skip a number.
+    numbers: Option<Box<[u64; REMEMBERED_SKIPS]>>,
     at: usize,
     newest: Option<u64>,
 }
 
 impl SkippedNumbers {
     pub(super) const fn new() -> SkippedNumbers {
-        SkippedNumbers { numbers: [u64::MAX; REMEMBERED_SKIPS], at: 0, newest: None }
+        SkippedNumbers { numbers: None, at: 0, newest: None }
     }
 
     pub(super) fn push(&mut self, pn: u64) {
-        self.numbers[self.at % REMEMBERED_SKIPS] = pn;
+        let numbers = self.numbers.get_or_insert_with(|| Box::new([u64::MAX; REMEMBERED_SKIPS]));
+        numbers[self.at % REMEMBERED_SKIPS] = pn;
         self.at = self.at.wrapping_add(1);
         self.newest = Some(pn);
     }
 
     /// The lowest number remembered; larger than any number if there is none.
     pub(super) fn oldest(&self) -> u64 {
-        self.numbers.iter().copied().fold(u64::MAX, u64::min)
+        self.remembered().fold(u64::MAX, u64::min)
     }
 
     /// A remembered number from `low` to `high`, both included.
@@ -169,6 +171,10 @@ impl SkippedNumbers {
         if self.newest.is_none_or(|newest| newest < low) {
             return None;
         }
-        self.numbers.iter().copied().find(|number| (low..=high).contains(number))
+        self.remembered().find(|number| (low..=high).contains(number))
+    }
+
+    fn remembered(&self) -> impl Iterator<Item = u64> {
+        self.numbers.iter().flat_map(|numbers| numbers.iter().copied())
     }
 }

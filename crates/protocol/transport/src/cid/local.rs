@@ -11,7 +11,7 @@
 //! retired only after it has been sent, so a peer cannot make us issue faster than it answers.
 //! We never ask the peer to retire an ID (Retire Prior To is always 0).
 
-use super::generator::CidGenerator;
+use super::generator::{CidGenerator, LOCAL_CID_LEN};
 use crate::announce::Announce;
 use crate::builder::PacketBuilder;
 use crate::error::TransportError;
@@ -54,8 +54,31 @@ pub(crate) const MAX_EXCHANGES: usize = 16;
 #[derive(Clone, Copy, Debug)]
 struct LocalCid {
     sequence: u64,
-    cid: ConnectionId,
+    /// A third of what a [`ConnectionId`] takes: all of ours are of one length.
+    bytes: [u8; LOCAL_CID_LEN],
     announcement: Announce<()>,
+}
+
+impl LocalCid {
+    fn new(sequence: u64, cid: ConnectionId, announcement: Announce<()>) -> LocalCid {
+        let mut entry = LocalCid { sequence, bytes: [0; LOCAL_CID_LEN], announcement };
+        entry.set(cid);
+        entry
+    }
+
+    fn set(&mut self, cid: ConnectionId) {
+        debug_assert_eq!(cid.len(), LOCAL_CID_LEN, "all connection IDs of ours are of one length");
+        self.bytes = cid.as_slice().try_into().unwrap_or_default();
+    }
+
+    fn cid(&self) -> ConnectionId {
+        ConnectionId::new(&self.bytes).unwrap_or(ConnectionId::EMPTY)
+    }
+
+    #[inline]
+    fn is(&self, cid: &ConnectionId) -> bool {
+        cid.as_slice() == self.bytes
+    }
 }
 
 /// Our connection IDs of one connection.
@@ -78,7 +101,7 @@ impl LocalCids {
     /// Makes the first connection ID, the one of the handshake.
     pub(crate) fn new(mut generator: CidGenerator) -> LocalCids {
         let first = generator.next_cid();
-        let entry = LocalCid { sequence: 0, cid: first, announcement: Announce::Idle };
+        let entry = LocalCid::new(0, first, Announce::Idle);
         LocalCids {
             lane: LaneId::FIRST,
             generator,
@@ -111,12 +134,18 @@ impl LocalCids {
     /// The lane of `others` is over: nothing leads to it any more.
     pub(crate) fn take_back(&mut self, others: LocalCids) {
         self.log.extend(others.log);
-        self.log.extend(others.entries.iter().map(|entry| CidChange::Removed(entry.cid)));
+        self.log.extend(others.entries.iter().map(|entry| CidChange::Removed(entry.cid())));
     }
 
     /// The sequence number of the ID that is issued next.
     pub(crate) fn next_sequence(&self) -> u64 {
         self.next_sequence
+    }
+
+    /// Gives back what only IDs to come need.
+    pub(crate) fn release_memory(&mut self) {
+        self.entries.shrink_to_fit();
+        self.log.shrink_to_fit();
     }
 
     /// The source connection ID of every long header that we send.
@@ -134,7 +163,7 @@ impl LocalCids {
     /// issued, since its sequence number is 1. Source: RFC 9000 §5.1.1.
     pub(crate) fn issue_for_preferred_address(&mut self) -> (ConnectionId, [u8; 16]) {
         let cid = self.generator.next_cid();
-        let entry = LocalCid { sequence: self.next_sequence, cid, announcement: Announce::Idle };
+        let entry = LocalCid::new(self.next_sequence, cid, Announce::Idle);
         self.entries.push(entry);
         self.log.push(CidChange::Added(cid));
         self.next_sequence += 1;
@@ -145,7 +174,7 @@ impl LocalCids {
     /// Whether a packet with this destination may be ours: for packets that the endpoint has not routed, because they stood
     /// behind another one in their datagram. Source: RFC 9000 §12.2.
     pub(crate) fn contains(&self, cid: &ConnectionId) -> bool {
-        self.entries.iter().any(|entry| entry.cid == *cid)
+        self.entries.iter().any(|entry| entry.is(cid))
     }
 
     /// The peer's active_connection_id_limit is known.
@@ -159,7 +188,7 @@ impl LocalCids {
         while self.entries.len() < self.limit && self.log.len() + self.entries.len() + 1 < MAX_LOG {
             let cid = self.generator.next_cid();
             let sequence = self.next_sequence;
-            self.entries.push(LocalCid { sequence, cid, announcement: Announce::Pending(()) });
+            self.entries.push(LocalCid::new(sequence, cid, Announce::Pending(())));
             self.log.push(CidChange::Added(cid));
             self.next_sequence += 1;
             self.pending += 1;
@@ -179,7 +208,7 @@ impl LocalCids {
             return Ok(()); // a copy of a frame that was heeded before
         };
         //= rfc9000/19.16#2
-        if self.entries.get(index).is_some_and(|entry| entry.cid == *used) {
+        if self.entries.get(index).is_some_and(|entry| entry.is(used)) {
             return Err(TransportError::new(
                 Code::PROTOCOL_VIOLATION,
                 "retires the connection ID that it uses",
@@ -188,7 +217,7 @@ impl LocalCids {
         let entry = self.entries.remove(index);
         self.pending -= usize::from(entry.announcement.is_pending());
         //= rfc9000/5.1.1#4
-        self.log.push(CidChange::Removed(entry.cid));
+        self.log.push(CidChange::Removed(entry.cid()));
         self.issue();
         Ok(())
     }
@@ -200,11 +229,11 @@ impl LocalCids {
         for change in log.drain(..) {
             let taken = visit(change) == Registration::Taken;
             let CidChange::Added(cid) = change else { continue };
-            let unsent = |entry: &&mut LocalCid| entry.cid == cid && entry.sequence >= *sent_below;
+            let unsent = |entry: &&mut LocalCid| entry.is(&cid) && entry.sequence >= *sent_below;
             let Some(entry) = entries.iter_mut().find(unsent).filter(|_| taken) else { continue };
             for _ in 0..MAX_EXCHANGES {
-                entry.cid = generator.next_cid();
-                if visit(CidChange::Added(entry.cid)) == Registration::Done {
+                entry.set(generator.next_cid());
+                if visit(CidChange::Added(entry.cid())) == Registration::Done {
                     break;
                 }
             }
@@ -229,8 +258,8 @@ impl LocalCids {
             let new = frame::NewConnectionId {
                 sequence: entry.sequence,
                 retire_prior_to: 0,
-                cid: entry.cid,
-                reset_token: self.generator.reset_token(&entry.cid),
+                cid: entry.cid(),
+                reset_token: self.generator.reset_token(&entry.cid()),
             };
             let of_path = frame::PathNewConnectionId { path: self.lane.0.into(), new };
             if packet.remaining() < of_path.size() {

@@ -64,7 +64,7 @@ pub(crate) struct PeerCids {
     /// In use on the active path; copied out of the entries because every packet needs it.
     active: PeerCid,
     /// In use on the other paths.
-    probing: Option<PeerCid>,
+    probing: Option<Box<PeerCid>>,
     /// The active one was used on no path but the active one.
     is_exclusive: bool,
     /// Not used yet, ascending by sequence number.
@@ -122,6 +122,13 @@ impl PeerCids {
         self.tokens_changed = true;
     }
 
+    /// Gives back what only IDs to come need.
+    pub(crate) fn release_memory(&mut self) {
+        self.spare.shrink_to_fit();
+        self.seen.shrink();
+        self.retirements.shrink_to_fit();
+    }
+
     /// Where packets on the active path go.
     #[inline]
     pub(crate) fn active(&self) -> ConnectionId {
@@ -133,11 +140,13 @@ impl PeerCids {
     /// §9.5.
     pub(crate) fn for_probe(&mut self, beside: Beside) -> Option<ConnectionId> {
         if self.probing.is_none() && !self.spare.is_empty() {
-            self.probing = Some(self.spare.remove(0));
+            self.probing = Some(Box::new(self.spare.remove(0)));
             self.tokens_changed = true;
         }
-        let shared = self.shares(beside).then_some(self.active);
-        self.probing.or(shared).map(|entry| entry.cid)
+        match &self.probing {
+            Some(probing) => Some(probing.cid),
+            None => self.shares(beside).then_some(self.active.cid),
+        }
     }
 
     /// Whether [`PeerCids::for_probe`] has an ID.
@@ -294,7 +303,10 @@ impl PeerCids {
     /// the oldest spare one.
     fn take_next(&mut self) -> Option<PeerCid> {
         self.tokens_changed = true;
-        self.probing.take().or_else(|| (!self.spare.is_empty()).then(|| self.spare.remove(0)))
+        self.probing
+            .take()
+            .map(|probing| *probing)
+            .or_else(|| (!self.spare.is_empty()).then(|| self.spare.remove(0)))
     }
 
     /// Moves to an unused ID and retires the one in use; `false`, and nothing happens, when there is none.
@@ -370,7 +382,7 @@ impl PeerCids {
     /// Whether the last bytes of a datagram are the token of an ID in use: a stateless reset. Tokens of IDs not yet used or
     /// retired do not count, and the time it takes tells nothing. Source: RFC 9000 §10.3.1.
     pub(crate) fn is_reset_token(&self, tail: &ResetToken) -> bool {
-        let in_use = [Some(&self.active), self.probing.as_ref()];
+        let in_use = [Some(&self.active), self.probing.as_deref()];
         let mut found = false;
         for token in in_use.into_iter().flatten().filter_map(|entry| entry.token.as_ref()) {
             //= rfc9000/10.3.1#2
@@ -388,11 +400,11 @@ impl PeerCids {
 
     /// Those of the IDs in use.
     pub(crate) fn reset_tokens(&self) -> [Option<ResetToken>; 2] {
-        [self.active.token, self.probing.and_then(|entry| entry.token)]
+        [self.active.token, self.probing.as_ref().and_then(|entry| entry.token)]
     }
 
     fn entries(&self) -> impl Iterator<Item = &PeerCid> {
-        core::iter::once(&self.active).chain(&self.probing).chain(&self.spare)
+        core::iter::once(&self.active).chain(self.probing.as_deref()).chain(&self.spare)
     }
 
     /// How many IDs there are, and how many retirements wait for an acknowledgement.

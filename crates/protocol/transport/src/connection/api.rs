@@ -231,7 +231,7 @@ impl Connection {
 
     /// Whether [`Connection::reset_at`] is possible: the peer has said that it understands RESET_STREAM_AT.
     pub fn can_reset_at(&self) -> bool {
-        self.handshake.peer_parameters().is_some_and(|peer| peer.reset_stream_at)
+        self.handshake.can_reset_at()
     }
 
     /// As `reset`, but the first `reliable_size` bytes of the stream reach the peer's application all the same. May be called again
@@ -299,7 +299,7 @@ impl Connection {
 
     /// An earlier connection on the same path has found this out. Before anything is sent.
     pub(crate) fn resume_from(&mut self, saved: SavedParameters) {
-        self.path_memory.recalled = Some(self.addresses());
+        self.path_memory.recalled = Some(Box::new(self.addresses()));
         self.paths.resume_from(saved);
     }
 
@@ -341,7 +341,7 @@ impl Connection {
         Some(PathSummary {
             addresses: path.addresses,
             saved_parameters,
-            recalled: self.path_memory.recalled,
+            recalled: self.path_memory.recalled.as_deref().copied(),
             report: path.congestion.resume_report(),
             seen_at: self.timers.active_at(),
         })

@@ -17,7 +17,7 @@ pub(super) enum Lifecycle {
     /// Handshaking or in use.
     Alive,
     /// We closed: packets are answered with CONNECTION_CLOSE, ever more rarely, until the deadline.
-    Closing(Closing),
+    Closing(Box<Closing>),
     /// The peer closed: nothing is sent until the deadline.
     Draining {
         /// When all state goes.
@@ -58,7 +58,7 @@ impl Lifecycle {
     }
 
     pub(super) fn owes_close(&self) -> bool {
-        matches!(self, Lifecycle::Closing(Closing { owed: true, .. }))
+        matches!(self, Lifecycle::Closing(closing) if closing.owed)
     }
 
     /// The frame that waits to be sent.
@@ -70,7 +70,8 @@ impl Lifecycle {
     /// When the state ends by itself.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
-            Lifecycle::Closing(Closing { until, .. }) | Lifecycle::Draining { until } => Some(*until),
+            Lifecycle::Closing(closing) => Some(closing.until),
+            Lifecycle::Draining { until } => Some(*until),
             Lifecycle::Alive | Lifecycle::Gone => None,
         }
     }
@@ -121,7 +122,8 @@ impl Connection {
 
     fn start_closing(&mut self, now: Instant, frame: CloseFrame) {
         let until = self.over_at(now);
-        self.lifecycle = Lifecycle::Closing(Closing { until, frame, owed: true, heard: 0, answer_after: 1 });
+        let closing = Closing { until, frame, owed: true, heard: 0, answer_after: 1 };
+        self.lifecycle = Lifecycle::Closing(Box::new(closing));
     }
 
     /// When the state of a connection goes that is closed now. A program waits for that, and one late answer in the handshake can make the

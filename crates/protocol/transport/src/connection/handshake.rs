@@ -57,7 +57,8 @@ pub(super) struct Handshake {
     stage: Stage,
     /// The space that TLS writes into.
     write_space: SpaceId,
-    pub(super) cids: HandshakeCids,
+    /// `None` once no packet of the handshake counts any more.
+    cids: Option<Box<HandshakeCids>>,
     token: Vec<u8>,
     /// A packet of the server has been processed: neither Retry nor Version Negotiation count any more.
     pub(super) heard: bool,
@@ -71,9 +72,20 @@ pub(super) struct Handshake {
     pub(super) holds_early_data: bool,
     /// On a client that may send early data, what the server said on an earlier connection.
     pub(super) remembered: Option<Box<TransportParameters>>,
+    /// A server forgets them when the connection is quiet.
     peer: Option<Box<TransportParameters>>,
+    /// What of them counts for as long as the connection lives.
+    terms: Option<PeerTerms>,
     /// What TLS said when it failed, for the close reason.
     pub(super) failure: Option<Box<TlsError>>,
+}
+
+/// What the peer has said that counts after the handshake and that no component keeps.
+#[derive(Clone, Copy, Debug)]
+struct PeerTerms {
+    ack_delay_exponent: u8,
+    reset_stream_at: bool,
+    disable_active_migration: bool,
 }
 
 /// Connection IDs that the transport parameters must confirm. Source: RFC 9000 §7.3.
@@ -97,7 +109,7 @@ impl Handshake {
             versions: Versions::new(version),
             stage: Stage::Running,
             write_space: SpaceId::Initial,
-            cids,
+            cids: Some(Box::new(cids)),
             token,
             heard: false,
             address_validated: false,
@@ -107,6 +119,7 @@ impl Handshake {
             holds_early_data: false,
             remembered: None,
             peer: None,
+            terms: None,
             failure: None,
         }
     }
@@ -142,19 +155,19 @@ impl Handshake {
 
     /// The peer's ack delay, in the units of its frame, as time. Source: RFC 9000 §19.3.
     pub(super) fn ack_delay(&self, raw: u64) -> Duration {
-        let exponent = self.peer.as_ref().map_or(3, |peer| peer.ack_delay_exponent as u8);
+        let exponent = self.terms.map_or(3, |terms| terms.ack_delay_exponent);
         recovery::rtt::decode_ack_delay(raw, exponent)
     }
 
     /// Whether a packet that does not go to one of our connection IDs is one of the client's first Initials.
     pub(super) fn is_first_destination(&self, dcid: ConnectionId, ty: LongType) -> bool {
         //= rfc9000/17.2.3#1
-        matches!(ty, LongType::Initial | LongType::ZeroRtt) && self.cids.initial == Some(dcid)
+        matches!(ty, LongType::Initial | LongType::ZeroRtt) && self.cids().initial == Some(dcid)
     }
 
     /// Whether a long packet comes from the connection ID that the peer chose first. A server's first packet sets it.
     pub(super) fn accepts_scid(&self, scid: ConnectionId, side: Side) -> bool {
-        match self.cids.peer {
+        match self.cids().peer {
             Some(peer) => peer == scid,
             None => side.is_client(),
         }
@@ -185,6 +198,31 @@ impl Handshake {
         !self.early.is_empty()
     }
 
+    /// The connection IDs of the handshake; none once they are forgotten.
+    pub(super) fn cids(&self) -> HandshakeCids {
+        self.cids.as_deref().copied().unwrap_or_default()
+    }
+
+    fn cids_mut(&mut self) -> &mut HandshakeCids {
+        self.cids.get_or_insert_default()
+    }
+
+    /// Gives back what only a handshake needs; to be called on a server whose handshake is confirmed.
+    pub(super) fn release_memory(&mut self) {
+        (self.cids, self.peer) = (None, None);
+        self.early.shrink_to_fit();
+    }
+
+    /// Whether the peer understands RESET_STREAM_AT.
+    pub(super) fn can_reset_at(&self) -> bool {
+        self.terms.is_some_and(|terms| terms.reset_stream_at)
+    }
+
+    /// Whether the peer does not want its connections to move.
+    pub(super) fn disables_migration(&self) -> bool {
+        self.terms.is_some_and(|terms| terms.disable_active_migration)
+    }
+
     /// What the peer has said, once it is authentic.
     pub(super) fn peer_parameters(&self) -> Option<&TransportParameters> {
         self.peer.as_deref()
@@ -193,7 +231,7 @@ impl Handshake {
     /// As if the peer used no connection IDs.
     #[cfg(test)]
     pub(super) fn forget_peer_cid(&mut self) {
-        self.cids.peer = Some(ConnectionId::EMPTY);
+        self.cids_mut().peer = Some(ConnectionId::EMPTY);
     }
 }
 
@@ -267,7 +305,7 @@ impl Connection {
             self.handshake.failure = Some(Box::new(error));
             return Err(TransportError::new(code, "TLS handshake failed"));
         }
-        if let (Some((version, _)), Some(destination)) = (preferred, self.handshake.cids.initial) {
+        if let (Some((version, _)), Some(destination)) = (preferred, self.handshake.cids().initial) {
             //= rfc9369/4#1
             self.handshake.version = version;
             self.keys.move_initial(initial_keys(version, destination.as_slice(), self.side));
@@ -309,7 +347,7 @@ impl Connection {
         if self.handshake.tls.early_status() == EarlyStatus::Rejected && self.side.is_client() {
             self.keys.early = EarlyKeys::None;
         }
-        if self.handshake.peer.is_none()
+        if self.handshake.terms.is_none()
             && let Some(raw) = self.handshake.tls.peer_parameters()
         {
             let parameters = TransportParameters::parse(raw, self.side.other())
@@ -322,7 +360,7 @@ impl Connection {
 
     /// Source: RFC 9000 §7.3, §7.4.
     pub(super) fn on_peer_parameters(&mut self, peer: TransportParameters) -> Result<(), TransportError> {
-        let cids = &self.handshake.cids;
+        let cids = self.handshake.cids();
         let bad = |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
         //= rfc9000/7.3#1
         if peer.initial_source_connection_id != cids.peer {
@@ -366,6 +404,11 @@ impl Connection {
         self.components.ack_frequency.on_peer_parameters(&peer);
         self.components.timestamps.iter_mut().for_each(|timestamps| timestamps.on_peer_parameters(&peer));
         self.timers.on_peer_idle_timeout(Duration::from_millis(peer.max_idle_timeout_ms));
+        self.handshake.terms = Some(PeerTerms {
+            ack_delay_exponent: peer.ack_delay_exponent as u8,
+            reset_stream_at: peer.reset_stream_at,
+            disable_active_migration: peer.disable_active_migration,
+        });
         self.handshake.peer = Some(Box::new(peer));
         Ok(())
     }
@@ -448,8 +491,8 @@ impl Connection {
     /// An Initial or Handshake packet was authentic.
     pub(super) fn on_authentic_long(&mut self, path: PathId, long: &LongPacket) {
         self.handshake.heard = true;
-        if self.handshake.cids.peer.is_none() {
-            self.handshake.cids.peer = Some(long.scid);
+        if self.handshake.cids().peer.is_none() {
+            self.handshake.cids_mut().peer = Some(long.scid);
             //= rfc9000/7.2#2
             self.components.peer_cids.on_first_packet(long.scid);
         }
@@ -489,7 +532,7 @@ impl Connection {
         scid: ConnectionId,
         token: Range<usize>,
     ) {
-        let cids = &mut self.handshake.cids;
+        let cids = self.handshake.cids();
         let Some(original) = cids.original else { return };
         let token = packet.get(token).unwrap_or(&[]);
         //= rfc9000/17.2.5.2#1
@@ -508,7 +551,7 @@ impl Connection {
             self.counters.dropped_malformed += 1;
             return;
         }
-        cids.retry = Some(scid);
+        self.handshake.cids_mut().retry = Some(scid);
         //= rfc9000/17.2.5.3#1
         self.handshake.token = token.to_vec();
         self.components.peer_cids.on_retry(scid);

@@ -100,7 +100,7 @@ pub struct Connection {
 #[derive(Default)]
 struct PathMemory {
     /// The path that something was known of when the connection began.
-    recalled: Option<Addresses>,
+    recalled: Option<Box<Addresses>>,
     /// The endpoint was told.
     is_told: bool,
 }

@@ -318,7 +318,7 @@ impl Connection {
             return Err(OpenPathError::SamePath);
         }
         //= multipath/2.2#1
-        if self.handshake.peer_parameters().is_some_and(|peer| peer.disable_active_migration) {
+        if self.handshake.disables_migration() {
             return Err(OpenPathError::Disabled);
         }
         let Some(id) = lanes.next_unused() else {

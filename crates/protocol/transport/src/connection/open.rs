@@ -139,7 +139,7 @@ impl Connection {
 
     /// Begins a trace, if there is to be one; `parameters` are ours, encoded.
     fn begin_trace(&mut self, parameters: &[u8]) {
-        let (Some(tracer), Some(original)) = (&self.config.qlog, self.handshake.cids.original) else {
+        let (Some(tracer), Some(original)) = (&self.config.qlog, self.handshake.cids().original) else {
             return;
         };
         let path = self.paths.active();

@@ -56,10 +56,9 @@ impl Connection {
         if !self.handshake.is_confirmed() || self.lifecycle.is_over() {
             return Err(MigrateError::NotConfirmed);
         }
-        let peer = self.handshake.peer_parameters();
         let is_preferred = self.preferred_address() == Some(active.peer);
         //= rfc9000/9#2
-        if peer.is_some_and(|peer| peer.disable_active_migration) && !is_preferred {
+        if self.handshake.disables_migration() && !is_preferred {
             return Err(MigrateError::Disabled);
         }
         if local.is_ipv4() != active.peer.is_ipv4() {

@@ -113,9 +113,16 @@ impl Connection {
     /// Gives back what is there so that packets need not make it. What waits for something stays.
     fn release_memory(&mut self, now: Instant) {
         self.components.streams.release_memory();
+        self.components.local_cids.release_memory();
+        self.components.peer_cids.release_memory();
+        self.paths.release_memory();
         self.events.shrink_to_fit();
         self.scratch = Scratch::default();
+        if self.side.is_server() && self.handshake.is_confirmed() && self.trace.is_none() {
+            self.handshake.release_memory();
+        }
         if !self.spaces.handshaking() {
+            self.paths.forget_handshake();
             let forget_after = close_period(&self.paths, &self.components);
             self.spaces.application.release_memory(now, forget_after);
         }

@@ -66,7 +66,7 @@ impl Connection {
             && self.keys.long(SpaceId::Handshake).is_none()
             && self.keys.long(SpaceId::Initial).is_some()
             && long.version.is_supported();
-        let destination = self.handshake.cids.retry.or(self.handshake.cids.original).filter(|_| may)?;
+        let destination = self.handshake.cids().retry.or(self.handshake.cids().original).filter(|_| may)?;
         let is_initial = long.ty == LongType::Initial;
         let keys =
             is_initial.then(|| Box::new(initial_keys(long.version, destination.as_slice(), self.side)));
@@ -88,7 +88,8 @@ impl Connection {
     /// The server does not speak the version of our first flight: it is sent again in one that the server lists.
     /// Source: RFC 9000 §6.2, RFC 9368 §2.1.
     pub(super) fn on_version_negotiation(&mut self, now: Instant, scid: ConnectionId, list: &[u8]) {
-        let Handshake { version, cids, heard, versions: found, .. } = &*self.handshake;
+        let Handshake { version, heard, versions: found, .. } = &*self.handshake;
+        let cids = self.handshake.cids();
         let is_listed = versions(list).any(|offered| offered == *version);
         let is_ours = Some(scid) == cids.original;
         // RFC 9000 §6.2: nothing else was heard of the server, not even a Retry or another such packet.

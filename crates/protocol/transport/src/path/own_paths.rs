@@ -12,7 +12,7 @@
 
 use super::amplification::AddressState;
 use super::own_move::{MoveCause, OwnMove};
-use super::path::{Path, PathId, Template};
+use super::path::{Path, PathId};
 use super::set::Paths;
 use base::net::Addresses;
 use base::time::Instant;
@@ -100,7 +100,7 @@ impl Paths {
         self.make_room();
         let id = self.fresh_id();
         //= rfc9000/9.4#1
-        let template = Template { saved: None, ..self.template };
+        let template = self.template.of_unknown();
         self.others.push(Path::new(now, id, addresses, &template, AddressState::Validated));
         id
     }
@@ -110,7 +110,7 @@ impl Paths {
         let at = self.others.iter().position(|path| path.id() == id)?;
         let mut path = self.others.swap_remove(at);
         // The server's counts go on where they were (RFC 9000 §13.4.2).
-        path.ecn = self.active().ecn;
+        path.ecn = self.active().ecn.clone();
         path.ecn.on_path_change();
         path.start_mtu_search(now);
         Some(core::mem::replace(self.active_mut(), path))

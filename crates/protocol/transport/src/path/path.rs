@@ -8,14 +8,15 @@ use crate::config::{MIN_PACKET_SIZE, Switch, TransportConfig};
 use crate::sent::SentFrame;
 use base::net::Addresses;
 use base::rng::SparseRng;
-use base::time::{Duration, Instant};
-use recovery::congestion::{Algorithm, Controller, SavedParameters, SlowStart};
+use base::time::Instant;
+use recovery::congestion::{Algorithm, Controller, SavedParameters};
 use recovery::ecn::EcnValidator;
-use recovery::mtu::{Headers, MtuConfig, MtuSearch};
+use recovery::mtu::{Headers, MtuSearch};
 use recovery::pacer::{Burst, Pacer, Pacing, Release};
 use recovery::reordering::Reordering;
 use recovery::rtt::{LossThresholds, Rtt};
 use recovery::timers::AmplificationLimit;
+use std::sync::Arc;
 use wire::frame;
 
 /// Names a path of a connection. Never reused within the connection, so an old one finds nothing instead of another path.
@@ -38,47 +39,42 @@ const MIN_PROBE: u64 = 64;
 const MIN_HANDSHAKE_DATAGRAM: u64 = 128;
 
 /// What the first state of a path is made from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Template {
-    pub(super) initial_packet_size: u16,
-    pub(super) max_packet_size: u16,
-    pub(super) mtu: MtuConfig,
-    pub(super) initial_rtt: Duration,
+    config: Arc<TransportConfig>,
+    initial_packet_size: u16,
+    max_packet_size: u16,
     pub(super) congestion: Algorithm,
-    pub(super) slow_start: SlowStart,
-    pub(super) pacing: Pacing,
-    pub(super) careful_resume: Switch,
     /// What is known of the path.
-    pub(super) saved: Option<SavedParameters>,
-    pub(super) ecn: Switch,
+    pub(super) saved: Option<Box<SavedParameters>>,
     pub(super) release: Release,
 }
 
 impl Template {
-    pub(super) fn new(config: &TransportConfig) -> Template {
+    pub(super) fn new(config: &Arc<TransportConfig>) -> Template {
         Template {
+            config: Arc::clone(config),
             initial_packet_size: config.initial_packet_size,
             max_packet_size: config.max_packet_size,
-            mtu: config.mtu,
-            initial_rtt: config.initial_rtt,
             congestion: config.congestion,
-            slow_start: config.slow_start,
-            pacing: config.pacing,
-            careful_resume: config.careful_resume,
             saved: None,
-            ecn: config.ecn,
             release: Release::OnTime,
         }
     }
 
+    /// The same for a path of which nothing is known.
+    pub(super) fn of_unknown(&self) -> Template {
+        Template { saved: None, ..self.clone() }
+    }
+
     /// The controller of a path that has carried nothing yet, and what watches over its marks.
     fn control(&self, size: u16) -> (Controller, EcnValidator) {
-        let congestion = Controller::new(self.congestion, size).with_slow_start(self.slow_start);
-        let congestion = match self.careful_resume {
-            Switch::On => congestion.with_resume(self.saved, size),
+        let congestion = Controller::new(self.congestion, size).with_slow_start(self.config.slow_start);
+        let congestion = match self.config.careful_resume {
+            Switch::On => congestion.with_resume(self.saved.as_deref().copied(), size),
             Switch::Off => congestion,
         };
-        let ecn = match self.ecn {
+        let ecn = match self.config.ecn {
             Switch::On => EcnValidator::new().with_mark(congestion.ecn_mark()),
             Switch::Off => EcnValidator::disabled(),
         };
@@ -89,8 +85,8 @@ impl Template {
     fn pacing(&self, congestion: &Controller) -> Pacing {
         let burst = congestion.longest_burst().map(|span| Burst { packets: None, span: Some(span) });
         match burst {
-            Some(burst) if self.pacing == Pacing::default() => Pacing::On(burst),
-            _ => self.pacing,
+            Some(burst) if self.config.pacing == Pacing::default() => Pacing::On(burst),
+            _ => self.config.pacing,
         }
     }
 
@@ -153,7 +149,7 @@ impl Path {
         let headers =
             if addresses.peer.ip().to_canonical().is_ipv4() { Headers::Ipv4 } else { Headers::Ipv6 };
         let sizes = (template.initial_packet_size, template.max_packet_size);
-        let mtu = MtuSearch::new(template.mtu, headers, sizes);
+        let mtu = MtuSearch::new(template.config.mtu, headers, sizes);
         let size = mtu.size();
         let (congestion, ecn) = template.control(size);
         let mut pacer = Pacer::new(now, size).with_pacing(template.pacing(&congestion));
@@ -161,7 +157,7 @@ impl Path {
         Path {
             id,
             addresses,
-            rtt: Rtt::new(template.initial_rtt),
+            rtt: Rtt::new(template.config.initial_rtt),
             reordering: Reordering::default(),
             congestion,
             pacer,
@@ -264,7 +260,7 @@ impl Path {
         self.reordering = other.reordering;
         self.congestion = other.congestion.clone();
         self.pacer = other.pacer;
-        self.ecn = other.ecn;
+        self.ecn = other.ecn.clone();
         self.mtu = other.mtu;
         self.mtu.on_path_change();
         self.max_packet_size = other.max_packet_size;

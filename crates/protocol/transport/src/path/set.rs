@@ -31,6 +31,7 @@ use base::time::{Duration, Instant};
 use recovery::congestion::{Algorithm, SavedParameters};
 use recovery::pacer::Release;
 use recovery::rtt::{INITIAL_RTT, Rtt};
+use std::sync::Arc;
 use wire::Side;
 use wire::frame;
 use wire::transport_parameters::TransportParameters;
@@ -92,7 +93,7 @@ pub(crate) struct Paths {
     pub(super) others: Vec<Path>,
     /// Where to go back to while the active path is not validated.
     fallback: Option<PathId>,
-    candidate: Option<Candidate>,
+    candidate: Option<Box<Candidate>>,
     peer_migration: PeerMigration,
     failures: u32,
     next_id: u64,
@@ -107,7 +108,7 @@ impl Paths {
     pub(crate) fn new(
         now: Instant,
         side: Side,
-        config: &TransportConfig,
+        config: &Arc<TransportConfig>,
         addresses: Addresses,
         state: AddressState,
     ) -> Paths {
@@ -132,7 +133,7 @@ impl Paths {
 
     /// The paths of another lane, which begins at these addresses.
     pub(crate) fn beside(&self, now: Instant, addresses: Addresses, state: AddressState) -> Paths {
-        let template = Template { saved: None, ..self.template };
+        let template = self.template.of_unknown();
         let mut active = Path::new(now, PathId(0), addresses, &template, state);
         active.start_mtu_search(now);
         Paths {
@@ -234,10 +235,14 @@ impl Paths {
         if self.peer_migration == PeerMigration::NotAllowed || self.failures >= MAX_FAILURES {
             return None;
         }
-        let before = self.candidate.filter(|candidate| candidate.addresses == addresses);
-        let id = before.map_or_else(|| self.fresh_id(), |candidate| candidate.id);
-        let bytes = before.map_or(0, |candidate| candidate.bytes).saturating_add(bytes);
-        self.candidate = Some(Candidate { id, addresses, bytes, seen_at: now });
+        if let Some(candidate) = self.candidate.as_mut().filter(|candidate| candidate.addresses == addresses)
+        {
+            candidate.bytes = candidate.bytes.saturating_add(bytes);
+            candidate.seen_at = now;
+            return Some(candidate.id);
+        }
+        let id = self.fresh_id();
+        self.candidate = Some(Box::new(Candidate { id, addresses, bytes, seen_at: now }));
         Some(id)
     }
 
@@ -262,7 +267,7 @@ impl Paths {
 
     /// An earlier connection has found this out about the path, which has carried nothing yet.
     pub(crate) fn resume_from(&mut self, saved: SavedParameters) {
-        self.template.saved = Some(saved);
+        self.template.saved = Some(Box::new(saved));
         self.active.begin_again(&self.template);
     }
 
@@ -282,6 +287,17 @@ impl Paths {
         {
             path.on_validated();
         }
+    }
+
+    /// Gives back what only acknowledgements to come need, on the active path.
+    pub(crate) fn release_memory(&mut self) {
+        self.active.congestion.release_memory();
+        self.others.shrink_to_fit();
+    }
+
+    /// No packet of the handshake counts any more.
+    pub(crate) fn forget_handshake(&mut self) {
+        self.active.ecn.forget_handshake();
     }
 
     /// From now on a client may move, and larger packets may be tried.
@@ -359,7 +375,7 @@ impl Paths {
             path.inherit(&self.active);
         }
         // The peer's counts go on where they were (RFC 9000 §13.4.2).
-        path.ecn = self.active.ecn;
+        path.ecn = self.active.ecn.clone();
         path.ecn.on_path_change();
         path.start_mtu_search(now);
         if !path.is_validated() {
@@ -397,7 +413,7 @@ impl Paths {
         } else if !path.rtt.has_sample() {
             path.inherit(&self.active);
         }
-        path.ecn = self.active.ecn;
+        path.ecn = self.active.ecn.clone();
         path.ecn.on_path_change();
         self.others.push(core::mem::replace(&mut self.active, path));
         // Each counts, so that copies of the client's packets cannot make the server move about for ever.
@@ -414,10 +430,10 @@ impl Paths {
     fn materialize(&mut self, id: PathId) {
         let Some(candidate) = self.candidate.take_if(|candidate| candidate.id == id) else { return };
         self.make_room();
-        let Candidate { addresses, bytes, seen_at, .. } = candidate;
+        let Candidate { addresses, bytes, seen_at, .. } = *candidate;
         //= rfc9000/9.3.1#1
         // Nothing is known of a path that the peer has moved to.
-        let template = Template { saved: None, ..self.template };
+        let template = self.template.of_unknown();
         let mut path = Path::new(seen_at, id, addresses, &template, AddressState::Unvalidated);
         path.on_received(bytes);
         self.others.push(path);

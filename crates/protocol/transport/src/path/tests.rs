@@ -50,7 +50,7 @@ impl Server {
     /// A server before any datagram.
     fn fresh(state: AddressState) -> Server {
         let config = TransportConfig { max_packet_size: 1_400, ..TransportConfig::default() };
-        let paths = Paths::new(at(0), Side::Server, &config, from(HOME), state);
+        let paths = Paths::new(at(0), Side::Server, &config.clone().into(), from(HOME), state);
         Server { paths, rng: SparseRng::from_u64(1) }
     }
 
@@ -182,7 +182,8 @@ fn an_address_that_changes_all_the_time_in_the_handshake_is_not_followed_for_eve
 #[test]
 fn clients_drop_datagrams_from_unknown_addresses() {
     let config = TransportConfig::default();
-    let mut client = Paths::new(at(0), Side::Client, &config, from(HOME), AddressState::Validated);
+    let mut client =
+        Paths::new(at(0), Side::Client, &config.clone().into(), from(HOME), AddressState::Validated);
     client.on_handshake_confirmed(at(0));
     assert_eq!(client.on_datagram(at(0), from(AWAY), 1_200), None);
     let elsewhere = Addresses { local: "192.0.2.99:443".parse().unwrap(), ..from(HOME) };
@@ -192,7 +193,8 @@ fn clients_drop_datagrams_from_unknown_addresses() {
         "our own address changed"
     );
     let unknown_local = Addresses { local: "0.0.0.0:443".parse().unwrap(), ..from(HOME) };
-    let mut client = Paths::new(at(0), Side::Client, &config, unknown_local, AddressState::Validated);
+    let mut client =
+        Paths::new(at(0), Side::Client, &config.clone().into(), unknown_local, AddressState::Validated);
     assert_eq!(client.on_datagram(at(0), from(HOME), 1_200), Some(client.active_id()));
 }
 
@@ -492,7 +494,8 @@ fn larger_packets_are_used_and_given_up() {
 /// The path of a server that may send whatever IP permits, with a measured round trip of 100 ms and in slow start.
 fn wide_path() -> Paths {
     let config = TransportConfig { max_packet_size: 65_507, ..TransportConfig::default() };
-    let mut paths = Paths::new(at(0), Side::Client, &config, from(HOME), AddressState::Validated);
+    let mut paths =
+        Paths::new(at(0), Side::Client, &config.clone().into(), from(HOME), AddressState::Validated);
     paths.active_mut().rtt.on_sample(at(0), Duration::from_millis(100), Duration::ZERO);
     paths.on_handshake_confirmed(at(0));
     paths
@@ -601,7 +604,8 @@ fn a_black_hole_undoes_no_congestion() {
 fn the_peer_limits_the_packet_size() {
     let config =
         TransportConfig { initial_packet_size: 9_000, max_packet_size: 60_000, ..TransportConfig::default() };
-    let mut paths = Paths::new(at(0), Side::Client, &config, from(HOME), AddressState::Validated);
+    let mut paths =
+        Paths::new(at(0), Side::Client, &config.clone().into(), from(HOME), AddressState::Validated);
     assert_eq!(paths.active().max_packet_size, 9_000);
     paths.on_peer_parameters(&TransportParameters {
         max_udp_payload_size: 1_452,

@@ -49,7 +49,7 @@ struct Challenge {
 }
 
 /// A round of challenges.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Round {
     challenges: [Option<Challenge>; REMEMBERED],
     sent: u32,
@@ -66,14 +66,14 @@ impl Round {
     }
 }
 
-/// The validation of one path; at rest, or a round under way.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Validation(Option<Round>);
+/// The validation of one path; at rest, or a round under way. Boxed, because most paths are at rest.
+#[derive(Debug, Default)]
+pub(super) struct Validation(Option<Box<Round>>);
 
 impl Validation {
     /// Starts a round unless one is under way.
     pub(super) fn start(&mut self, now: Instant, timeouts: ValidationTimeouts) {
-        self.0.get_or_insert_with(|| Round::new(now, timeouts));
+        self.0.get_or_insert_with(|| Box::new(Round::new(now, timeouts)));
     }
 
     pub(super) fn cancel(&mut self) {
@@ -130,7 +130,7 @@ impl Validation {
             }
             //= rfc9000/8.2.1#3
             Some(DatagramSize::Small) => {
-                *round = Round::new(now, round.timeouts);
+                **round = Round::new(now, round.timeouts);
                 ChallengeResult::Address
             }
         }

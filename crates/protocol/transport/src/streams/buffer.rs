@@ -59,6 +59,11 @@ pub(super) struct SendBuffer {
 }
 
 impl SendBuffer {
+    /// Makes it, which is empty, the buffer of a stream whose bytes below this offset are all acknowledged.
+    pub(super) fn begin_at(&mut self, offset: u64) {
+        self.end = offset;
+    }
+
     /// Where the written bytes end, as a stream offset.
     #[inline]
     pub(super) fn end(&self) -> u64 {

@@ -2,7 +2,7 @@
 //!
 //! One stream is `stream.rs` (its parts `send.rs` and `recv.rs`, its bytes `buffer.rs`); the set is here. Frames come
 //! in through `incoming.rs`, packets go out through `outgoing.rs`, their fate comes back through `fate.rs`, and the
-//! application speaks through `api.rs`; early data that was rejected begins anew in `rewind.rs`. Which streams may exist is in `ids.rs`, where they live in `slots.rs`,
+//! application speaks through `api.rs`; streams at rest are kept small by `resting.rs`, early data that was rejected begins anew in `rewind.rs`. Which streams may exist is in `ids.rs`, where they live in `slots.rs`,
 //! whose turn it is in `queue.rs`.
 //!
 //! Invariants: a stream is in `resend` exactly when it has lost data or a bare FIN to send, and in `fresh` exactly
@@ -21,6 +21,7 @@ mod incoming;
 mod outgoing;
 mod queue;
 mod recv;
+mod resting;
 mod rewind;
 mod send;
 mod send_allowance;
@@ -66,10 +67,30 @@ struct PeerLimits {
     our_uni: u64,
 }
 
+/// What of the configuration counts for streams to come and for those that are written to, in bytes. See [`StreamConfig`].
+#[derive(Clone, Copy, Debug)]
+struct StreamLimits {
+    initial_window: u64,
+    max_window: u64,
+    send_buffer: u64,
+    connection_send_buffer: u64,
+}
+
+impl StreamLimits {
+    fn of(config: &StreamConfig) -> StreamLimits {
+        StreamLimits {
+            initial_window: config.initial_stream_window,
+            max_window: config.max_stream_window,
+            send_buffer: config.send_buffer,
+            connection_send_buffer: config.connection_send_buffer,
+        }
+    }
+}
+
 /// All streams of a connection.
 pub(crate) struct Streams {
     side: Side,
-    config: StreamConfig,
+    limits: StreamLimits,
     slots: Slots,
     local: [LocalStreams; 2],
     peer: [PeerStreams; 2],
@@ -126,13 +147,13 @@ impl Streams {
             acked_ranges: 0,
             send_allowance: SendAllowance::new(config),
             has_withheld: false,
-            config: config.clone(),
+            limits: StreamLimits::of(config),
         }
     }
 
     /// Announces our first limits. To be called before anything was received.
     pub(crate) fn fill_parameters(&self, parameters: &mut TransportParameters) {
-        let stream_window = self.config.initial_stream_window.min(wire::varint::MAX);
+        let stream_window = self.limits.initial_window.min(wire::varint::MAX);
         parameters.initial_max_data = self.window.limit();
         parameters.initial_max_stream_data_bidi_local = stream_window;
         parameters.initial_max_stream_data_bidi_remote = stream_window;
@@ -185,8 +206,8 @@ impl Streams {
             self.send_allowance.on_opened(id.dir());
         }
         if !local || id.dir() == Dir::Bidi {
-            let StreamConfig { initial_stream_window, max_stream_window, .. } = self.config;
-            stream.recv.open(Window::new(initial_stream_window, max_stream_window, Step::Half));
+            let StreamLimits { initial_window, max_window, .. } = self.limits;
+            stream.recv.open(Window::new(initial_window, max_window, Step::Half));
         }
         slot
     }
@@ -343,6 +364,7 @@ impl Streams {
         self.slots.release_memory();
         self.resend.release_memory();
         self.fresh.release_memory();
+        self.send_allowance.release_memory();
         self.control.shrink_to_fit();
         self.events.shrink_to_fit();
     }

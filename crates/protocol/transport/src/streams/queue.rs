@@ -37,11 +37,18 @@ struct Link {
 
 const UNLINKED: Link = Link { previous: NONE, next: NONE, list: LISTS as u8, id: 0 };
 
+/// The first and the last of a list, [`NONE`] if it is empty.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    head: u32,
+    tail: u32,
+}
+
 /// Streams that have something to send.
 #[derive(Debug)]
 pub(super) struct SendQueue {
-    heads: [u32; LISTS],
-    tails: [u32; LISTS],
+    /// Of each list; none are kept where nothing was queued for a while.
+    ends: Vec<Ends>,
     /// A bit for each list that is not empty.
     occupied: u32,
     /// A bit for each rank whose sharers are next when it has streams of both kinds.
@@ -51,19 +58,13 @@ pub(super) struct SendQueue {
 
 impl SendQueue {
     pub(super) fn new() -> SendQueue {
-        SendQueue {
-            heads: [NONE; LISTS],
-            tails: [NONE; LISTS],
-            occupied: 0,
-            sharers_next: 0,
-            links: Vec::new(),
-        }
+        SendQueue { ends: Vec::new(), occupied: 0, sharers_next: 0, links: Vec::new() }
     }
 
     /// Gives back what only streams to come need.
     pub(super) fn release_memory(&mut self) {
         if self.is_empty() {
-            self.links = Vec::new();
+            (self.ends, self.links) = (Vec::new(), Vec::new());
         }
     }
 
@@ -85,7 +86,7 @@ impl SendQueue {
         // The first list is that of the sharers only where there is no other.
         let both = first < LISTS && first.is_multiple_of(2) && self.occupied >> first & 2 != 0;
         let list = first + usize::from(both && self.sharers_next >> (first / 2) & 1 != 0);
-        self.heads.get(list).map(|&head| Slot(head))
+        self.ends.get(list).map(|ends| Slot(ends.head))
     }
 
     /// Whether `slot` is queued.
@@ -102,17 +103,18 @@ impl SendQueue {
         }
         if slot.index() >= self.links.len() {
             self.links.resize(slot.index() + 1, UNLINKED);
+            self.ends.resize(LISTS, Ends { head: NONE, tail: NONE });
         }
         let list = 2 * usize::from(priority.rank()) + usize::from(priority.incremental);
         let id = id.as_u64();
-        let previous = if priority.incremental { self.tails[list] } else { self.before(list, id) };
+        let previous = if priority.incremental { self.ends[list].tail } else { self.before(list, id) };
         let next = match self.links.get_mut(previous as usize) {
             Some(before) => core::mem::replace(&mut before.next, slot.0),
-            None => core::mem::replace(&mut self.heads[list], slot.0),
+            None => core::mem::replace(&mut self.ends[list].head, slot.0),
         };
         match self.links.get_mut(next as usize) {
             Some(after) => after.previous = slot.0,
-            None => self.tails[list] = slot.0,
+            None => self.ends[list].tail = slot.0,
         }
         self.links[slot.index()] = Link { previous, next, list: list as u8, id };
         self.occupied |= 1 << list;
@@ -121,10 +123,11 @@ impl SendQueue {
     /// The place behind which a stream stands in a list that is in the order of IDs; [`NONE`] is the front.
     fn before(&self, list: usize, id: u64) -> u32 {
         let is_later = |place: u32| self.links.get(place as usize).is_some_and(|link| link.id > id);
-        if is_later(self.heads[list]) {
+        let Ends { head, tail } = self.ends[list];
+        if is_later(head) {
             return NONE;
         }
-        let mut place = self.tails[list];
+        let mut place = tail;
         while is_later(place) {
             place = self.links.get(place as usize).map_or(NONE, |link| link.previous);
         }
@@ -140,13 +143,13 @@ impl SendQueue {
         let list = usize::from(list);
         match self.links.get_mut(previous as usize) {
             Some(before) => before.next = next,
-            None => self.heads[list] = next,
+            None => self.ends[list].head = next,
         }
         match self.links.get_mut(next as usize) {
             Some(after) => after.previous = previous,
-            None => self.tails[list] = previous,
+            None => self.ends[list].tail = previous,
         }
-        if self.heads[list] == NONE {
+        if self.ends[list].head == NONE {
             self.occupied &= !(1 << list);
         }
     }

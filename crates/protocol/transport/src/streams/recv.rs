@@ -13,7 +13,7 @@
 use crate::announce::Announce;
 use crate::error::TransportError;
 use crate::event::{Fin, StreamSink};
-use crate::flow::{Step, Window};
+use crate::flow::{Step, Window, WindowAtRest};
 use crate::reassembly::{BufferedBytes, Reassembly, TooManyPieces};
 use crate::stream_id::StreamId;
 use wire::error::Code;
@@ -125,6 +125,25 @@ impl RecvStream {
         self.highest = 0;
         self.window = window;
         self.stop = Announce::Idle;
+    }
+
+    /// All that there is to know of a part whose bytes so far the application has taken.
+    pub(super) fn at_rest(&self) -> Option<WindowAtRest> {
+        let ReadState { state, flow, read } = &self.reading;
+        let is_at_rest = *state == RecvState::Recv
+            && *flow == Flow::Running
+            && *read == self.highest
+            && *read == self.window.consumed()
+            && self.stop == Announce::Idle
+            && self.buffer.is_empty();
+        self.window.at_rest().filter(|_| is_at_rest)
+    }
+
+    /// Makes it, which is new, the part that was at rest.
+    pub(super) fn wake(&mut self, window: WindowAtRest) {
+        self.open(window.into());
+        self.highest = self.window.consumed();
+        self.reading.read = self.highest;
     }
 
     /// Makes it ready for the next stream.

@@ -19,7 +19,7 @@ use super::buffer::SendBuffer;
 use super::config::WriteError;
 use crate::announce::Announce;
 use crate::builder::{PacketBuilder, Rest};
-use crate::flow::Credit;
+use crate::flow::{Credit, CreditAtRest};
 use crate::sent::SentFrame;
 use crate::stream_id::StreamId;
 use base::ranges::RangeSet;
@@ -115,6 +115,25 @@ impl SendStream {
         self.buffer.release_memory();
         self.acked_beyond.shrink();
         self.lost.shrink();
+    }
+
+    /// All that there is to know of an open part whose bytes are all acknowledged.
+    pub(super) fn at_rest(&self) -> Option<CreditAtRest> {
+        let is_at_rest = self.state == SendState::Open
+            && self.buffer.end() == self.acked
+            && self.sent() == self.acked
+            && self.acked_beyond.is_empty()
+            && self.lost.is_empty()
+            && !self.is_withheld;
+        self.credit.at_rest().filter(|_| is_at_rest)
+    }
+
+    /// Makes it, which is new, the part that was at rest.
+    pub(super) fn wake(&mut self, credit: CreditAtRest) {
+        self.state = SendState::Open;
+        self.credit = credit.into();
+        self.acked = self.credit.used();
+        self.buffer.begin_at(self.acked);
     }
 
     /// Nothing of what was sent has arrived or will: it begins anew, once the peer permits the stream.

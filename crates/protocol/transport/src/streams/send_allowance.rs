@@ -29,8 +29,8 @@ const RANKS: usize = 9;
 pub(super) struct SendAllowance {
     /// Bidirectional streams that may be written to.
     writers: u64,
-    /// Unsent bytes of all streams beyond [`MIN_SHARE`] of each, by rank.
-    excess: [u64; RANKS],
+    /// Unsent bytes of all streams beyond [`MIN_SHARE`] of each, by rank; of none before there were any.
+    excess: Vec<u64>,
     /// The largest allowance.
     most: u64,
     /// A writer waits for the connection's retained bytes to become fewer.
@@ -44,7 +44,7 @@ pub(super) struct SendAllowance {
 impl SendAllowance {
     pub(super) fn new(config: &StreamConfig) -> SendAllowance {
         let most = WRITE_AHEAD.min(config.send_buffer).min(config.connection_send_buffer);
-        let excess = [0; RANKS];
+        let excess = Vec::new();
         SendAllowance { writers: 0, excess, most, is_full: false, lacks_credit: false, limit: u64::MAX }
     }
 
@@ -77,10 +77,28 @@ impl SendAllowance {
     #[inline]
     pub(super) fn on_unsent(&mut self, priority: Priority, before: u64, after: u64) {
         let (before, after) = (excess(before), excess(after));
-        if before != after
-            && let Some(sum) = self.excess.get_mut(level(priority))
-        {
-            *sum = (*sum + after).saturating_sub(before);
+        if before == after {
+            return;
+        }
+        match self.excess.get_mut(level(priority)) {
+            Some(sum) => *sum = (*sum + after).saturating_sub(before),
+            None => self.begin_sums(priority, after),
+        }
+    }
+
+    /// A stream of this priority is the first with such an excess.
+    #[cold]
+    fn begin_sums(&mut self, priority: Priority, excess: u64) {
+        self.excess.resize(RANKS, 0);
+        if let Some(sum) = self.excess.get_mut(level(priority)) {
+            *sum = excess;
+        }
+    }
+
+    /// Gives back what only bytes to come need.
+    pub(super) fn release_memory(&mut self) {
+        if self.excess.iter().all(|sum| *sum == 0) {
+            self.excess = Vec::new();
         }
     }
 
@@ -142,14 +160,14 @@ impl Streams {
         let allowance =
             self.send_allowance.allowance(stream.priority, send.unsent()).min(self.send_allowance.limit / 2);
         let send_allowance = allowance.max(send.in_flight()).saturating_sub(send.unsent());
-        let kept = self.config.send_buffer.saturating_sub(send.retained());
+        let kept = self.limits.send_buffer.saturating_sub(send.retained());
         let connection = self.connection_room();
         Room { free: send_allowance.min(kept).min(connection), allowance, connection }
     }
 
     /// What the connection may retain more, in bytes.
     fn connection_room(&self) -> u64 {
-        self.config.connection_send_buffer.min(self.send_allowance.limit).saturating_sub(self.retained)
+        self.limits.connection_send_buffer.min(self.send_allowance.limit).saturating_sub(self.retained)
     }
 
     /// What flow control permits beyond what was written, in bytes.

@@ -6,9 +6,12 @@
 //! limits before they come here, so a peer that chose them to collide could only make a search among the few streams
 //! it may have open.
 //!
+//! Streams at rest have no place: a look-up that finds none looks among them, and gives the one that it finds a place again.
+//!
 //! Rejected: a ring indexed by stream number, which grows without bound behind one stream that stays open (HTTP/3's
 //! control streams do); a `BTreeMap`, slower for what is always a point look-up.
 
+use super::resting::RestingStream;
 use super::stream::Stream;
 use crate::stream_id::StreamId;
 use core::hash::{BuildHasherDefault, Hasher};
@@ -59,11 +62,18 @@ pub(super) struct Slots {
     free: Vec<Slot>,
     by_id: HashMap<u64, Slot, BuildHasherDefault<IdHasher>>,
     recent: (u64, Slot),
+    resting: Vec<RestingStream>,
 }
 
 impl Slots {
     pub(super) fn new() -> Slots {
-        Slots { streams: Vec::new(), free: Vec::new(), by_id: HashMap::default(), recent: (NO_ID, Slot(0)) }
+        Slots {
+            streams: Vec::new(),
+            free: Vec::new(),
+            by_id: HashMap::default(),
+            recent: (NO_ID, Slot(0)),
+            resting: Vec::new(),
+        }
     }
 
     /// The place of stream `id`, if it exists.
@@ -72,8 +82,17 @@ impl Slots {
         if self.recent.0 == id {
             return Some(self.recent.1);
         }
-        let slot = *self.by_id.get(&id)?;
+        let Some(&slot) = self.by_id.get(&id) else { return self.wake(id) };
         self.recent = (id, slot);
+        Some(slot)
+    }
+
+    /// The place of stream `id`, if it exists and was at rest.
+    fn wake(&mut self, id: u64) -> Option<Slot> {
+        let at = self.resting.iter().position(|resting| resting.id.as_u64() == id)?;
+        let resting = self.resting.swap_remove(at);
+        let slot = self.insert(resting.id);
+        resting.wake(&mut self[slot]);
         Some(slot)
     }
 
@@ -101,8 +120,15 @@ impl Slots {
         }
     }
 
-    /// Gives back the places at the end that no stream has, and what the others hold for bytes to come.
+    /// Gives back the places at the end that no stream has or only streams that are at rest, and what the others hold for bytes to come.
     pub(super) fn release_memory(&mut self) {
+        for slot in self.all() {
+            if let Some(resting) = RestingStream::of(&self[slot]) {
+                self.remove(slot);
+                self.resting.push(resting);
+            }
+        }
+        self.resting.shrink_to_fit();
         let free = |stream: &mut Stream| stream.is_vacant() && !stream.in_events && !stream.in_control;
         while self.streams.pop_if(free).is_some() {}
         let places = self.streams.len();
@@ -115,10 +141,16 @@ impl Slots {
 
     /// How many streams exist.
     pub(super) fn len(&self) -> usize {
-        self.by_id.len()
+        self.by_id.len() + self.resting.len()
     }
 
-    /// All places, those of former streams included.
+    /// Streams at rest.
+    #[cfg(test)]
+    pub(super) fn resting(&self) -> impl Iterator<Item = StreamId> {
+        self.resting.iter().map(|resting| resting.id)
+    }
+
+    /// All places, those of former streams included. Streams at rest have none.
     pub(super) fn all(&self) -> impl Iterator<Item = Slot> + use<> {
         (0..self.streams.len() as u32).map(Slot)
     }

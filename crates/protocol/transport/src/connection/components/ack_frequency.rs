@@ -118,12 +118,29 @@ pub(crate) struct AckFrequency {
     floor: Option<Duration>,
     /// The peer's max_ack_delay, as far as it is known to have changed it.
     peer_max_ack_delay: Duration,
+    /// What we have asked for, if anything. Boxed, because short connections ask for nothing.
+    ours: Option<Box<OwnRequests>>,
+}
+
+/// The requests that we have made.
+#[derive(Debug)]
+struct OwnRequests {
     /// What was asked for last.
-    asked: Option<Terms>,
+    asked: Terms,
     request: Announce<Request>,
     next_sequence: u64,
     /// What was asked for was for another path.
     is_stale: bool,
+}
+
+impl OwnRequests {
+    fn ask(&mut self, terms: Terms) {
+        //= ack-frequency/4#4
+        self.request.request(Request { sequence: self.next_sequence, terms });
+        self.next_sequence += 1;
+        self.asked = terms;
+        self.is_stale = false;
+    }
 }
 
 impl AckFrequency {
@@ -136,10 +153,16 @@ impl AckFrequency {
             next_of_peer: 0,
             floor: None,
             peer_max_ack_delay: DEFAULT_MAX_ACK_DELAY,
-            asked: None,
-            request: Announce::Idle,
-            next_sequence: 0,
-            is_stale: false,
+            ours: None,
+        }
+    }
+
+    /// The request that the peer is not known to have heard of.
+    #[inline]
+    fn request(&self) -> Option<&Request> {
+        match &self.ours.as_deref()?.request {
+            Announce::Idle => None,
+            Announce::Pending(request) | Announce::InFlight(request) => Some(request),
         }
     }
 
@@ -191,60 +214,61 @@ impl AckFrequency {
     #[inline]
     pub(crate) fn peer_max_ack_delay(&self) -> Duration {
         //= ack-frequency/7#1
-        match &self.request {
-            Announce::Idle => self.peer_max_ack_delay,
-            Announce::Pending(request) | Announce::InFlight(request) => {
-                self.peer_max_ack_delay.max(request.terms.delay)
-            }
+        match self.request() {
+            None => self.peer_max_ack_delay,
+            Some(request) => self.peer_max_ack_delay.max(request.terms.delay),
         }
     }
 
     /// The window or the round trip of the active path may have changed.
     #[inline]
     pub(crate) fn on_path_state(&mut self, congestion: &Controller, rtt: &Rtt, packet_size: u16) {
-        let Some(floor) = self.floor.filter(|_| self.request == Announce::Idle) else { return };
+        let Some(floor) = self.floor.filter(|_| self.request().is_none()) else { return };
         let window = congestion.window() / u64::from(packet_size.max(1));
         let parts = if congestion.is_in_slow_start() { SLOW_START_PARTS } else { PARTS };
         self.consider(Terms::of(window, parts, rtt.smoothed(), floor));
     }
 
     fn consider(&mut self, terms: Terms) {
-        let is_due = match &self.asked {
-            None => terms.every >= WORTHWHILE,
-            Some(asked) => self.is_stale || terms.replaces(asked),
-        };
-        if is_due {
-            //= ack-frequency/4#4
-            self.request.request(Request { sequence: self.next_sequence, terms });
-            self.next_sequence += 1;
-            self.asked = Some(terms);
-            self.is_stale = false;
+        match &mut self.ours {
+            Some(ours) if ours.is_stale || terms.replaces(&ours.asked) => ours.ask(terms),
+            None if terms.every >= WORTHWHILE => self.ask_first(terms),
+            Some(_) | None => {}
         }
+    }
+
+    #[cold]
+    fn ask_first(&mut self, terms: Terms) {
+        let mut ours =
+            OwnRequests { asked: terms, request: Announce::Idle, next_sequence: 0, is_stale: false };
+        ours.ask(terms);
+        self.ours = Some(Box::new(ours));
     }
 
     /// The active path is another one: what was asked for does not suit it. Source: draft §8.4.
     pub(crate) fn on_path_changed(&mut self) {
-        self.is_stale = self.asked.is_some();
+        self.ours.iter_mut().for_each(|ours| ours.is_stale = true);
     }
 
     /// Requests made so far.
     #[cfg(test)]
     pub(crate) fn requests(&self) -> usize {
-        self.next_sequence as usize
+        self.ours.as_ref().map_or(0, |ours| ours.next_sequence as usize)
     }
 
     #[inline]
     pub(crate) fn wants(&self) -> bool {
-        self.request.is_pending()
+        self.ours.as_ref().is_some_and(|ours| ours.request.is_pending())
     }
 
     pub(crate) fn write(&mut self, packet: &mut PacketBuilder<'_>) {
-        let Some(request) = self.request.pending() else { return };
+        let Some(ours) = &mut self.ours else { return };
+        let Some(request) = ours.request.pending() else { return };
         let (frame, sequence) = (request.frame(), request.sequence);
         if packet.remaining() >= frame.size() {
             frame.write(&mut packet.writer);
             packet.sent(SentFrame::AckFrequency { sequence });
-            self.request.on_sent();
+            ours.request.on_sent();
         }
     }
 
@@ -264,19 +288,21 @@ impl AckFrequency {
     }
 
     pub(crate) fn on_acked(&mut self, acked: u64) {
-        if let Announce::Pending(request) | Announce::InFlight(request) = self.request
+        let Some(ours) = &mut self.ours else { return };
+        if let Announce::Pending(request) | Announce::InFlight(request) = ours.request
             && request.sequence == acked
         {
             self.peer_max_ack_delay = request.terms.delay;
-            self.request.on_value_acked(&request);
+            ours.request.on_value_acked(&request);
         }
     }
 
     pub(crate) fn on_lost(&mut self, lost: u64) {
-        if let Announce::InFlight(request) = self.request
+        let Some(ours) = &mut self.ours else { return };
+        if let Announce::InFlight(request) = ours.request
             && request.sequence == lost
         {
-            self.request.on_value_lost(&request);
+            ours.request.on_value_lost(&request);
         }
     }
 }

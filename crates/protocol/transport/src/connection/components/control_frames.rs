@@ -14,7 +14,7 @@ pub(crate) struct ControlFrames {
     handshake_done: Announce<()>,
     token: Announce<Box<[u8]>>,
     /// A token should be made for a client that was found at these addresses, then.
-    wanted_token: Option<(Instant, Addresses)>,
+    wanted_token: Option<Box<(Instant, Addresses)>>,
     ping: bool,
 }
 
@@ -29,13 +29,13 @@ impl ControlFrames {
 
     /// The client has proved to be at another address: its token is of no use there. Source: RFC 9000 §9.3.
     pub(crate) fn want_token(&mut self, now: Instant, addresses: Addresses) {
-        self.wanted_token = Some((now, addresses));
+        self.wanted_token = Some(Box::new((now, addresses)));
     }
 
     /// Whether the endpoint must make a token. Only the endpoint has the token key.
     #[inline]
     pub(crate) fn take_wanted_token(&mut self) -> Option<(Instant, Addresses)> {
-        self.wanted_token.take()
+        self.wanted_token.take().map(|wanted| *wanted)
     }
 
     pub(crate) fn ping(&mut self) {

@@ -249,7 +249,7 @@ fn a_full_send_buffer_asks_its_writer_to_wait_and_calls_it_back() {
     let config = StreamConfig { send_buffer: 3_000, connection_send_buffer: 4_000, ..small() };
     let [mut client, mut server] = pair(&StreamConfig::default());
     client.streams.send_allowance = SendAllowance::new(&config);
-    client.streams.config = config.clone();
+    client.streams.limits = StreamLimits::of(&config);
     let first = client.streams.open(Dir::Bidi).unwrap();
     let second = client.streams.open(Dir::Bidi).unwrap();
     assert_eq!(client.streams.send_capacity(first), 3_000);

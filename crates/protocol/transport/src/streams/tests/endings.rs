@@ -88,3 +88,34 @@ fn what_was_sent_is_owed_until_it_is_acknowledged() {
     exchange(&mut client, &mut server, 1_000);
     assert_eq!(owed(&client), (0, 0));
 }
+
+/// HTTP/3 has six such streams for the life of a connection: what they hold while it is idle is most of what it holds.
+#[test]
+fn streams_at_rest_have_no_place_and_go_on_where_they_stopped() {
+    let [mut client, mut server] = pair(&StreamConfig::default());
+    let (uni, bidi) = (client.streams.open(Dir::Uni).unwrap(), client.streams.open(Dir::Bidi).unwrap());
+    client.streams.set_priority(uni, Priority::CONTROL);
+    let places = |end: &End| end.streams.slots.all().count();
+    for start in [0, 500] {
+        client.write(uni, start, 500);
+        client.streams.release_memory();
+        assert_eq!((places(&client), client.streams.count()), (2, 2), "bytes are under way");
+        exchange(&mut client, &mut server, 1_200);
+        for end in [&mut client, &mut server] {
+            end.streams.release_memory();
+        }
+        assert_eq!((places(&server), server.streams.count()), (0, 1));
+        assert_eq!(
+            (client.streams.count(), client.streams.slots.resting().count()),
+            (2, 1),
+            "only one goes in one direction"
+        );
+        assert_eq!(client.streams.priority(uni), Priority::CONTROL);
+    }
+    assert_eq!(server.reader.taken[&uni], 1_000);
+    client.streams.finish(uni).unwrap();
+    client.streams.reset(bidi, 1);
+    exchange(&mut client, &mut server, 1_200);
+    assert!(server.reader.ended.contains(&uni));
+    assert_eq!(client.streams.credit.whole.used(), server.streams.received);
+}

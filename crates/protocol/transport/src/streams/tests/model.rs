@@ -54,7 +54,7 @@ impl World {
         let streams = &mut self.ends[end].streams;
         let slots: Vec<_> = streams.slots.all().collect();
         let ids = slots.into_iter().map(|slot| streams.slots[slot].id);
-        let ids: BTreeSet<StreamId> = ids.collect();
+        let ids: BTreeSet<StreamId> = ids.chain(streams.slots.resting()).collect();
         ids.into_iter()
             .filter(|id| {
                 streams
@@ -105,6 +105,7 @@ impl World {
             (16..=17, _) => self.hear(a, b % 3 == 0),
             (18, _) => self.read_on(end),
             (19, _) => drop(self.ends[end].take_events()),
+            (22, _) => self.ends[end].streams.release_memory(),
             (20, Some(id)) => {
                 let priority = Priority { urgency: (b % 10) as u8, incremental: a % 2 == 0 };
                 self.ends[end].streams.set_priority(id, priority);
@@ -247,7 +248,7 @@ impl World {
 proptest! {
     #[test]
     fn every_byte_arrives_intact_and_once(
-        steps in prop::collection::vec((0u8..22, 0usize..2, 0usize..1_000, 0usize..1_000), 0..600),
+        steps in prop::collection::vec((0u8..23, 0usize..2, 0usize..1_000, 0usize..1_000), 0..600),
         appetites in [prop::collection::vec(0usize..300, 0..5), prop::collection::vec(0usize..300, 0..5)],
     ) {
         let mut world = World::new(appetites);
