@@ -10,8 +10,10 @@ use std::process::Command;
 use wire::Version;
 use worker::Worker;
 
-/// Idle connections of the process.
-const CONNECTIONS: usize = 100_000;
+/// Idle connections of the process; the variable `CONNECTIONS` says another number.
+fn wanted() -> usize {
+    std::env::var("CONNECTIONS").map_or(100_000, |count| count.parse().unwrap())
+}
 
 /// Those of one worker.
 const OF_WORKER: usize = 5_000;
@@ -105,12 +107,14 @@ fn sessions_without_connections() {
 #[ignore = "a hundred thousand handshakes: minutes of computing, and a gigabyte"]
 fn an_idle_connection_takes_little_of_the_process() {
     let of_tls = kept_by_tls();
-    // The first worker's clients leave memory that those of the others use again.
-    let workers = CONNECTIONS / OF_WORKER;
+    // The clients are in this process too. What those of a worker leave is free and resident at both readings, and those of the next
+    // worker use it again. Gaps between what is kept are charged to both, connections and sessions: by the allocator's own count the
+    // sessions take 4.0 KB, not 4.9.
+    let workers = wanted() / OF_WORKER;
     let (of_worker, mut kept) = grown_by_each(1, workers - 1, idle_worker);
     let each = of_worker / OF_WORKER;
     let connections: usize = kept.iter_mut().map(|worker| worker.connections()).sum();
-    assert_eq!(connections, CONNECTIONS);
+    assert_eq!(connections, workers * OF_WORKER);
     println!("{connections} idle connections: {} MiB resident", resident() >> 20);
     println!("each {each} bytes, {of_tls} of them kept by the TLS library, {} by us", each - of_tls);
     assert!(each - of_tls <= MOST, "{} bytes for each idle connection besides TLS", each - of_tls);
