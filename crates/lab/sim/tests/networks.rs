@@ -28,7 +28,7 @@ fn record(axis: Axis, name: &str, work: Work, algorithm: Algorithm) -> Record {
 }
 
 /// Contests, and milliseconds that the median takes at most.
-const BOUNDS: [(Axis, &str, Work, Algorithm, f64); 31] = [
+const BOUNDS: [(Axis, &str, Work, Algorithm, f64); 35] = [
     (Axis::Rate, "100 Mbit/s", Page, Cubic, 380.0),
     (Axis::Rate, "1 Mbit/s", Page, Bbr, 6_400.0),
     (Axis::Rate, "500 Mbit/s", Bulk, Cubic, 760.0),
@@ -54,7 +54,11 @@ const BOUNDS: [(Axis, &str, Work, Algorithm, f64); 31] = [
     (Axis::Policer, "20 Mbit/s, 25 kB at once", Bulk, Bbr, 6_400.0),
     (Axis::Policer, "20 Mbit/s, 250 kB at once", Megabyte, Cubic, 650.0),
     (Axis::Outage, "0.2 s", Megabyte, Bbr, 770.0),
-    (Axis::Outage, "2 s", Page, Cubic, 3_600.0),
+    (Axis::Outage, "0.2 s", Bulk, Cubic, 1_750.0),
+    (Axis::Outage, "1 s", Bulk, NewReno, 2_800.0),
+    (Axis::Outage, "2 s", Page, Cubic, 3_100.0),
+    (Axis::Outage, "5 s", Bulk, Prague, 8_300.0),
+    (Axis::Outage, "5 s", Page, Bbr, 7_400.0),
     (Axis::Pairs, "mobile: 10 Mbit/s, 150 ms, 10 % loss", Bulk, Bbr, 15_800.0),
     (Axis::Pairs, "mobile: 10 Mbit/s, 150 ms, 30 % loss", Page, Bbr, 4_400.0),
     (Axis::Pairs, "bufferbloat: the same, 1 % loss", Bulk, Bbr, 13_200.0),
@@ -68,6 +72,19 @@ fn downloads_over_bad_networks_are_as_fast_as_they_were() {
         let record = record(axis, name, work, algorithm);
         assert!(record.time_ms < most, "{record:?}");
         assert_eq!(record.unfinished, 0, "{record:?}");
+    }
+}
+
+/// Deleted, content could stay away for as long again after an outage as the outage was long. A path that is back is found after an
+/// eighth of the outage, or two probe timeouts, and a round trip.
+#[test]
+fn after_an_outage_content_arrives_soon() {
+    for (name, outage_ms) in [("0.2 s", 200.0), ("1 s", 1_000.0), ("2 s", 2_000.0), ("5 s", 5_000.0)] {
+        for algorithm in [NewReno, Cubic, Bbr, Prague] {
+            let record = record(Axis::Outage, name, Page, algorithm);
+            let most = 350.0 + outage_ms / 8.0;
+            assert!(record.resumed_ms.is_some_and(|resumed| resumed < most), "{record:?}");
+        }
     }
 }
 

@@ -5,8 +5,11 @@
 //!
 //! RFC 9002 §6.1.2, §6.2, A.8, A.9.
 
+mod back_off;
 #[cfg(test)]
 mod tests;
+
+pub use back_off::{BackOff, PROBES, Probes};
 
 use crate::packet::Space;
 use crate::rtt::Rtt;
@@ -72,8 +75,8 @@ pub struct Inputs<'a> {
     pub rtt: &'a Rtt,
     /// The peer's max_ack_delay.
     pub max_ack_delay: Duration,
-    /// Probe timeouts in a row without an acknowledgement.
-    pub pto_count: u32,
+    /// How often the probe timeout doubles: by probe timeouts in a row without an acknowledgement. See [`BackOff::doublings`].
+    pub doublings: u32,
     /// See [`Handshake`].
     pub handshake: Handshake,
     /// See [`AddressValidation`].
@@ -131,7 +134,7 @@ fn loss_timeout(spaces: &[SpaceTimers]) -> Option<Timeout> {
 
 /// The probe timeout. Source: RFC 9002 A.8 (GetPtoTimeAndSpace).
 fn probe_timeout(inputs: &Inputs<'_>) -> Option<Timeout> {
-    let span = backed_off(inputs.rtt.pto(Duration::ZERO), inputs.pto_count);
+    let span = backed_off(inputs.rtt.pto(Duration::ZERO), inputs.doublings);
     let earliest = with_timers(inputs.spaces)
         .filter(|(_, timers)| timers.ack_eliciting_in_flight > 0)
         .filter_map(|(space, timers)| {
@@ -140,7 +143,7 @@ fn probe_timeout(inputs: &Inputs<'_>) -> Option<Timeout> {
                 //= rfc9002/6.2.1#2
                 (Space::Application, Handshake::Unconfirmed) => return None,
                 (Space::Application, Handshake::Confirmed) => {
-                    backed_off(inputs.max_ack_delay, inputs.pto_count)
+                    backed_off(inputs.max_ack_delay, inputs.doublings)
                 }
                 (Space::Initial | Space::Handshake, _) => Duration::ZERO,
             };
@@ -163,7 +166,7 @@ fn probe_for_peer(validation: AddressValidation, span: Duration) -> Option<Timeo
     Some(Timeout { at: since + span, action: Action::ProbeForPeer(space) })
 }
 
-/// `span` after `pto_count` probe timeouts in a row: doubled with each. Source: RFC 9002 §6.2.1.
-pub fn backed_off(span: Duration, pto_count: u32) -> Duration {
-    span.saturating_shl(pto_count.min(MAX_BACK_OFF))
+/// `span`, doubled so often. Source: RFC 9002 §6.2.1.
+pub fn backed_off(span: Duration, doublings: u32) -> Duration {
+    span.saturating_shl(doublings.min(MAX_BACK_OFF))
 }

@@ -42,7 +42,7 @@ use resume::{Orders, Resume};
 pub use events::{AckedBytes, CongestionCause, CongestionEvent};
 pub use hystart::SlowStart;
 pub use resume::{
-    MAX_JUMP, Outcome as ResumeOutcome, Phase as ResumePhase, Report as ResumeReport, SavedParameters,
+    BeforeSilence, MAX_JUMP, Outcome as ResumeOutcome, Phase as ResumePhase, Report as ResumeReport, SavedParameters,
     SavedParametersUpdate,
 };
 pub use window::{MAX_WINDOW, initial_window, minimum_window};
@@ -146,6 +146,26 @@ impl Controller {
         self
     }
 
+    /// What a silence is to bring back that is about to be told by `on_congestion`; `None` for BBR, whose model stays. `rtt` is the
+    /// smallest round trip.
+    pub fn before_silence(&self, rtt: Duration) -> Option<BeforeSilence> {
+        let window = loss_window!(&self.kind, window)?;
+        // A silence in the midst of coming back from another is the same one.
+        let last = self.resume.as_ref().and_then(|resume| resume.silence());
+        let now = BeforeSilence {
+            window: window.size(),
+            threshold: window.ssthresh().map_or(u64::MAX, |threshold| threshold.max(window.size())),
+            rtt,
+        };
+        Some(last.filter(|last| last.window > now.window).unwrap_or(now))
+    }
+
+    /// Nothing arrived of all that was sent for a round trip at least. To be called after `on_congestion` and
+    /// `on_persistent_congestion`.
+    pub fn on_silence(&mut self, before: BeforeSilence, mtu: u16) {
+        self.resume.get_or_insert_with(|| Box::new(Resume::for_silence(mtu))).on_silence(before);
+    }
+
     /// What became of careful resume.
     pub fn resume_report(&self) -> ResumeReport {
         self.resume.as_ref().map(|resume| resume.report()).unwrap_or_default()
@@ -209,6 +229,9 @@ impl Controller {
         let orders = self.resume.as_mut().map(|resume| resume.on_ack(now, acked, window)).unwrap_or_default();
         self.control(now, &AckedBytes { app_limited: acked.app_limited || orders.hold, ..*acked });
         self.obey(orders);
+        if self.resume.as_ref().is_some_and(|resume| resume.is_over()) {
+            self.resume = None;
+        }
     }
 
     #[inline]

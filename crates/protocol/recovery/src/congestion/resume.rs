@@ -18,6 +18,11 @@
 //! round trip, which no queue inflates; the largest of the latest rounds, because rounds in which the application had less
 //! to send say little.
 //!
+//! The same machine brings a connection back after silence: nothing of all that was sent for a round trip or longer arrived, which is
+//! no queue's doing. The window shrinks as by any loss. If the initial window then arrives as fast as before, without a queue, half
+//! of the window before the silence is tried, and the slow start threshold becomes what it was. Such a machine is made when
+//! it is needed, and remembers nothing.
+//!
 //! Packets are told apart by the time at which they left, as recovery periods are: packets of one train are one. BBR has its
 //! own notion of what a path carries and is not resumed.
 //! Rejected: jumping to the whole of what was remembered (the source forbids it); a jump where nothing is paced, on round
@@ -44,6 +49,8 @@ const RTT_DIVISOR: u64 = 2;
 const RTT_FACTOR: u64 = 10;
 /// What a retreat leaves of what had arrived, for the window and for the threshold after it. Source: RFC 9959, safe retreat.
 const RETREAT_DIVISOR: u64 = 2;
+/// After silence a round trip that is longer than the shortest before, by such a part of it, tells of a queue.
+const QUEUE_PART: u64 = 4;
 /// Shorter round trips are not paced, and not worth a jump.
 const SHORTEST_RTT: Duration = Duration::from_millis(1);
 /// Rounds after which a maximum is forgotten, twice.
@@ -120,6 +127,17 @@ pub enum SavedParametersUpdate {
     Forget,
 }
 
+/// What the controller was like before nothing arrived for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BeforeSilence {
+    /// The congestion window in bytes.
+    pub window: u64,
+    /// The slow start threshold in bytes; the window, at least.
+    pub threshold: u64,
+    /// The smallest round trip.
+    pub rtt: Duration,
+}
+
 /// What the controller is to do besides, or instead of, its own. All in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Orders {
@@ -164,6 +182,10 @@ pub(super) struct Resume {
     outcome: Outcome,
     jump: u64,
     given: bool,
+    /// Made for a silence only.
+    is_for_silence: bool,
+    /// What is to be restored.
+    silence: Option<BeforeSilence>,
     min_rtt: Option<Duration>,
     /// When the latest packets left.
     last_sent: Instant,
@@ -179,11 +201,39 @@ impl Resume {
             outcome: Outcome::Open,
             jump: 0,
             given: saved.is_some(),
+            is_for_silence: false,
+            silence: None,
             min_rtt: None,
             last_sent: Instant::ZERO,
             observer: Observer::default(),
             mtu,
         }
+    }
+
+    /// Observes nothing, and resumes nothing but what a silence has interrupted.
+    pub(super) fn for_silence(mtu: u16) -> Resume {
+        Resume { is_for_silence: true, ..Resume::new(None, mtu) }
+    }
+
+    /// Nothing arrived for a while, and the controller has shrunk its window.
+    pub(super) fn on_silence(&mut self, before: BeforeSilence) {
+        if self.state != State::Normal {
+            return;
+        }
+        let BeforeSilence { window, rtt, .. } = before;
+        let saved = SavedParameters { capacity: window, rtt, valid_until: Instant::FAR_FUTURE };
+        self.state = State::Reconnaissance { saved, arrived: 0 };
+        (self.silence, self.min_rtt) = (Some(before), None);
+    }
+
+    /// What is still to be restored.
+    pub(super) fn silence(&self) -> Option<BeforeSilence> {
+        self.silence
+    }
+
+    /// Whether it has nothing to do any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_for_silence && self.state == State::Normal
     }
 
     pub(super) fn report(&self) -> Report {
@@ -202,6 +252,9 @@ impl Resume {
 
     /// What is to be remembered, if the connection ends now. `None` if nothing was given and nothing learned.
     pub(super) fn saved_parameters(&self) -> Option<SavedParametersUpdate> {
+        if self.is_for_silence {
+            return None;
+        }
         let least = WORTHWHILE * initial_window(self.mtu);
         let learned = self.min_rtt.zip(self.observer.capacity().filter(|capacity| *capacity >= least));
         let saved_parameters = match (self.phase(), learned) {
@@ -229,7 +282,12 @@ impl Resume {
             self.observer = Observer::default();
         }
         (self.state, self.outcome) = (State::Normal, outcome);
-        Orders::default()
+        let restored = match outcome {
+            Outcome::NoGain | Outcome::RateLimited | Outcome::Validated => self.silence,
+            _ => None,
+        };
+        self.silence = None;
+        Orders { threshold: restored.map(|before| before.threshold), ..Orders::default() }
     }
 
     pub(super) fn on_mtu_change(&mut self, mtu: u16) {
@@ -296,7 +354,8 @@ impl Resume {
                     return Orders::default();
                 }
                 // The jump and the round of slow start after it have brought the window to what was remembered.
-                Orders { threshold: Some(window), ..self.finish(Outcome::Validated) }
+                let orders = self.finish(Outcome::Validated);
+                Orders { threshold: orders.threshold.or(Some(window)), ..orders }
             }
             State::SafeRetreat { last, pipe } => {
                 *pipe = pipe.saturating_add(acked.bytes);
@@ -325,7 +384,8 @@ impl Resume {
             return self.finish(Outcome::Expired);
         }
         //= rfc9959/3.2#5
-        if is_other_path(min, saved.rtt) {
+        let has_queue = self.silence.is_some() && min > saved.rtt + saved.rtt / QUEUE_PART;
+        if is_other_path(min, saved.rtt) || has_queue {
             return self.finish(Outcome::OtherPath);
         }
         //= rfc9959/3.3#1

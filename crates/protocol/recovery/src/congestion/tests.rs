@@ -311,7 +311,7 @@ fn live(algorithm: Algorithm, seed: u64) {
     let mut rng = Rng::from_u64(seed);
     let mut mtu = 1200 + rng.below(8_000) as u16;
     let mut controller = Controller::new(algorithm, mtu);
-    let resumes = seed.is_multiple_of(3);
+    let mut resumes = seed.is_multiple_of(3);
     if resumes {
         let saved = SavedParameters {
             capacity: any_magnitude(&mut rng),
@@ -347,7 +347,14 @@ fn live(algorithm: Algorithm, seed: u64) {
                 );
                 assert!(controller.window() <= window, "seed {seed}: congestion enlarged it");
             }
-            8 => controller.on_persistent_congestion(),
+            8 => {
+                let before = controller.before_silence(any_span(&mut rng)).filter(|_| rng.below(2) == 0);
+                controller.on_persistent_congestion();
+                if let Some(before) = before {
+                    controller.on_silence(before, mtu);
+                    resumes = true;
+                }
+            }
             _ => {
                 mtu = rng.below(65_536) as u16;
                 controller.on_mtu_change(mtu);

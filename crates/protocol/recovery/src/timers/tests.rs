@@ -21,7 +21,7 @@ fn idle(rtt: &Rtt) -> Inputs<'_> {
         spaces: &[NOTHING; 3],
         rtt,
         max_ack_delay: Duration::from_millis(25),
-        pto_count: 0,
+        doublings: 0,
         handshake: Handshake::Confirmed,
         address_validation: AddressValidation::Complete,
         amplification: AmplificationLimit::Clear,
@@ -79,7 +79,7 @@ fn the_earliest_space_is_probed_and_backed_off() {
     inputs.spaces = &spaces[2..];
     assert_eq!(next_timeout(&inputs), probe(Space::Application, ms(35) + pto));
     inputs.spaces = &spaces;
-    inputs.pto_count = 3;
+    inputs.doublings = 3;
     assert_eq!(
         next_timeout(&inputs),
         probe(Space::Handshake, ms(40) + pto * 8),
@@ -106,7 +106,7 @@ fn a_client_keeps_the_server_able_to_send() {
     let mut inputs = idle(&rtt);
     inputs.handshake = Handshake::Unconfirmed;
     inputs.address_validation = AddressValidation::PendingInInitial { since: ms(7) };
-    inputs.pto_count = 1;
+    inputs.doublings = 1;
     let at = ms(7) + rtt.pto(Duration::ZERO) * 2;
     let expected = Timeout { at, action: Action::ProbeForPeer(Space::Initial) };
     assert_eq!(next_timeout(&inputs), Some(expected));
@@ -130,7 +130,7 @@ fn extremes_saturate() {
         rtt.on_sample(Instant::ZERO, any_span(&mut rng), Duration::ZERO);
         let mut inputs = idle(&rtt);
         inputs.max_ack_delay = any_span(&mut rng);
-        inputs.pto_count = any_magnitude(&mut rng) as u32;
+        inputs.doublings = any_magnitude(&mut rng) as u32;
         let sent = Instant::from_nanos(any_magnitude(&mut rng));
         let space = rng.below(3) as usize;
         let mut spaces = [NOTHING; 3];

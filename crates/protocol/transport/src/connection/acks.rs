@@ -123,13 +123,18 @@ impl Connection {
         }
     }
 
-    /// Whether an acknowledgement in the handshake repeats one that was lost: its sample would be a timeout of the peer, not a round
-    /// trip, and longer than what is assumed. A peer delays none of these by itself (RFC 9000 §13.2.1), and the delay that it reports is not believed in any other
-    /// way (RFC 9002 §5.3).
+    /// Whether an acknowledgement in the handshake, or after a probe timeout, repeats one that was lost: its sample would be a timeout
+    /// of the peer or the length of an outage, not a round trip, and longer than what is assumed. A peer delays none of these so long by
+    /// itself (RFC 9000 §13.2.1), and the delay that it reports is not believed in any other way (RFC 9002 §5.3).
     fn is_repeated_ack(&self, id: SpaceId, sample: Duration, raw_delay: u64) -> bool {
-        id != SpaceId::Application
-            && sample > self.paths.active().rtt.smoothed()
-            && self.handshake.ack_delay(raw_delay) > sample / 2
+        sample > self.paths.active().rtt.smoothed()
+            && (id != SpaceId::Application || self.timers.has_backed_off())
+            && self.handshake.ack_delay(raw_delay) > (sample / 2).max(self.longest_ack_delay(id))
+    }
+
+    /// What a peer may wait with an acknowledgement.
+    fn longest_ack_delay(&self, id: SpaceId) -> Duration {
+        if id == SpaceId::Application { self.components.ack_frequency.peer_max_ack_delay() } else { Duration::ZERO }
     }
 
     /// The delay that the peer admits to, as far as it may. Source: RFC 9002 §5.3.
@@ -223,12 +228,17 @@ impl Connection {
         path.ecn.on_lost(outcome.ect);
         let Some(sign) = CongestionEvent::of_losses(outcome) else { return };
         path.reordering.on_losses(now, path.rtt.smoothed());
+        let silence = outcome.persistent_span.filter(|span| *span >= path.rtt.smoothed());
+        let before = silence.and_then(|_| path.congestion.before_silence(path.rtt.min()));
         path.congestion.on_congestion(now, &sign);
         if outcome.persistent_span.is_some_and(|span| path.rtt.is_persistent_congestion(span, max_ack_delay))
         {
             path.congestion.on_persistent_congestion();
             path.on_true_congestion();
             path.rtt.on_persistent_congestion();
+        }
+        if let Some(before) = before {
+            path.congestion.on_silence(before, path.max_packet_size);
         }
         path.repace();
     }

@@ -17,7 +17,7 @@ use base::net::Ecn;
 use base::time::{Duration, Instant};
 use core::ops::Range;
 use crypto::{EarlyStatus, KeyChange, Level, RetryIntegrity, TlsError, TlsSession, initial_keys};
-use recovery::timers::{AddressValidation, Handshake as Confirmation};
+use recovery::timers::{AddressValidation, Handshake as Confirmation, PROBES};
 use std::collections::VecDeque;
 use wire::Side;
 use wire::cid::ConnectionId;
@@ -289,7 +289,7 @@ impl Connection {
         let missing = [SpaceId::Initial, SpaceId::Handshake]
             .map(|id| self.spaces.space(id).is_some_and(is_missing).then_some(id));
         for id in missing.into_iter().flatten() {
-            self.owe_probes(id);
+            self.owe_probes(id, PROBES);
         }
         self.handshake.early_repeats += u8::from(missing != [None; 2]);
     }

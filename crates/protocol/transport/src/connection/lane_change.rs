@@ -37,7 +37,7 @@ impl Connection {
         swap(peer_cids, &mut self.components.peer_cids);
         swap(&mut body.space, &mut self.spaces.application);
         swap(&mut body.paths, &mut self.paths);
-        swap(&mut body.pto_count, &mut self.timers.pto_count);
+        swap(&mut body.back_off, &mut self.timers.back_off);
         swap(&mut body.probed_at, &mut self.timers.probed_at);
         if let Some(keys) = &mut self.keys.one_rtt {
             keys.change_path(id, &mut body.marks);

@@ -26,7 +26,7 @@ use crate::space::Space;
 use base::net::Addresses;
 use base::time::{Duration, Instant};
 use recovery::ack::AckPolicy;
-use recovery::timers::{AddressValidation, Handshake, Inputs, next_timeout};
+use recovery::timers::{AddressValidation, BackOff, Handshake, Inputs, next_timeout};
 use wire::cid::ConnectionId;
 use wire::error::Code;
 use wire::frame::{self, PathPreference};
@@ -63,7 +63,7 @@ pub(super) enum Stage {
 pub(super) struct Body {
     pub(super) space: Space,
     pub(super) paths: Paths,
-    pub(super) pto_count: u32,
+    pub(super) back_off: BackOff,
     pub(super) probed_at: Instant,
     pub(super) marks: PhaseMarks,
 }
@@ -136,7 +136,7 @@ impl Record {
 
     /// Whether the lane carries data and answers; asked of parked lanes.
     fn is_fit(&self) -> bool {
-        let fit = |body: &Body| body.pto_count == 0 && body.paths.carries_data();
+        let fit = |body: &Body| body.back_off.timeouts() == 0 && body.paths.carries_data();
         self.is_open() && self.ending.is_none() && self.body().is_some_and(fit)
     }
 
@@ -144,14 +144,14 @@ impl Record {
         if let Stage::Abandoned { until } = self.stage {
             return Some(until);
         }
-        let Body { space, paths, pto_count, .. } = self.body().filter(|_| self.is_open())?;
+        let Body { space, paths, back_off, .. } = self.body().filter(|_| self.is_open())?;
         let cids = self.parked.as_ref()?.peer_cids.as_ref()?;
         let path = paths.active();
         let loss = next_timeout(&Inputs {
             spaces: &[space.timers()],
             rtt: &path.rtt,
             max_ack_delay,
-            pto_count: *pto_count,
+            doublings: back_off.doublings(false),
             handshake: Handshake::Confirmed,
             address_validation: AddressValidation::Complete,
             amplification: path.amplification_limit(),

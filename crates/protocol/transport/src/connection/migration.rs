@@ -4,6 +4,7 @@ use super::Connection;
 use crate::path::PathId;
 use crate::space::SpaceId;
 use base::time::Instant;
+use recovery::timers::PROBES;
 
 impl Connection {
     /// A non-probing packet with the highest number came from another address. Source: RFC 9000 §9.3.
@@ -29,7 +30,7 @@ impl Connection {
         let waits = self.spaces.space(id).is_some_and(|space| space.ledger.ack_eliciting_in_flight() > 0);
         if waits && (self.timers.has_backed_off() || id != SpaceId::Application) {
             self.timers.reset_back_off();
-            self.owe_probes(id);
+            self.owe_probes(id, PROBES);
         }
     }
 

@@ -21,6 +21,7 @@ mod assembly;
 mod close;
 mod components;
 mod counters;
+mod cut_off;
 mod early;
 mod frames;
 mod handshake;

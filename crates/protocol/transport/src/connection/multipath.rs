@@ -22,6 +22,7 @@ use base::sink::PacketSink;
 use base::time::Instant;
 use core::net::{IpAddr, SocketAddr};
 use recovery::ack::AckTracker;
+use recovery::timers::BackOff;
 use wire::cid::ConnectionId;
 use wire::error::Code;
 use wire::frame::PathPreference;
@@ -142,7 +143,7 @@ impl Connection {
         let acks = AckTracker::new(self.spaces.application.acks.policy());
         let space = Space::new(acks, &mut self.rng).of_lane(id);
         let paths = self.paths.beside(now, addresses, state);
-        let body = Body { space, paths, pto_count: 0, probed_at: now, marks: Default::default() };
+        let body = Body { space, paths, back_off: BackOff::default(), probed_at: now, marks: Default::default() };
         let Some(lanes) = &mut self.components.lanes else { return };
         let Some(record) = lanes.record_mut(id) else { return };
         record.stage = Stage::Opening;
@@ -188,14 +189,14 @@ impl Connection {
 
     /// Who sends what, in which order.
     fn turns(&mut self, scheduler: Scheduler) -> [Option<Turn>; MAX_LANES] {
-        let current = (self.timers.pto_count, &self.paths);
+        let current = (self.timers.back_off, &self.paths);
         let Some(lanes) = &mut self.components.lanes else { return [None; MAX_LANES] };
         let mut candidates = [None; MAX_LANES];
         for (place, record) in candidates.iter_mut().zip(lanes.records()).filter(|(_, it)| it.is_open()) {
-            let (pto_count, paths) = record.body().map_or(current, |body| (body.pto_count, &body.paths));
+            let (back_off, paths) = record.body().map_or(current, |body| (body.back_off, &body.paths));
             let class = if !paths.carries_data() {
                 Class::Unproved
-            } else if pto_count > 0 {
+            } else if back_off.timeouts() > 0 {
                 Class::Silent
             } else if record.is_backup() {
                 Class::Backup

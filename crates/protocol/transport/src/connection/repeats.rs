@@ -6,12 +6,9 @@ use crate::sent::SentFrame;
 use crate::space::SpaceId;
 use recovery::packet::SentPacket;
 
-/// Packets that a probe timeout sends. Source: RFC 9002 §6.2.4.
-const PROBES: usize = 2;
-
 impl Connection {
-    /// What the oldest packets carried is sent again by the probes of a timeout. Source: RFC 9002 §6.2.4.
-    pub(super) fn owe_probes(&mut self, id: SpaceId) {
+    /// What the oldest packets carried is sent again by the probes of a timeout, which are so many. Source: RFC 9002 §6.2.4.
+    pub(super) fn owe_probes(&mut self, id: SpaceId, count: u8) {
         let goes_on_elsewhere = self.components.lanes.as_ref().is_some_and(|lanes| lanes.has_fit_beside());
         let Some((ledger, mut owners)) =
             ledger_and_owners(&mut self.components, &mut self.spaces, id, self.config.without)
@@ -23,11 +20,11 @@ impl Connection {
             // All of it at once: a second timeout would be too late for what waits on this lane.
             ledger.probe_fresh(&mut visit);
         } else {
-            ledger.probe(PROBES, &mut visit);
+            ledger.probe(usize::from(count), &mut visit);
         }
         if let Some(space) = self.spaces.space_mut(id) {
             //= rfc9002/6.2.4#1
-            space.owe_probes(PROBES as u8);
+            space.owe_probes(count);
         }
     }
 

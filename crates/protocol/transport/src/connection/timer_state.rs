@@ -1,8 +1,10 @@
 //! What the deadlines of a connection are computed from (timers.rs): when it was last active, and which timeouts passed.
 
+use super::cut_off::CutOff;
 use crate::config::TransportConfig;
 use base::time::{Duration, Instant};
 use recovery::ack::Eliciting;
+use recovery::timers::BackOff;
 
 /// What the deadlines are computed from.
 #[derive(Clone, Copy, Debug)]
@@ -18,11 +20,13 @@ pub(super) struct Timers {
     /// When the last probe timeout was.
     pub(super) probed_at: Instant,
     /// Probe timeouts in a row. Source: RFC 9002 §6.2.1.
-    pub(super) pto_count: u32,
+    pub(super) back_off: BackOff,
     /// A PING is sent when the connection was quiet for so long.
     pub(super) keep_alive: Option<Duration>,
     /// PINGs sent since the peer has sent anything but acknowledgements.
     pub(super) pings: u32,
+    /// Whether the path has ended in the middle of an answer.
+    pub(super) cut_off: CutOff,
     /// The idle period in which memory was given back last, by its beginning.
     quiet_since: Instant,
 }
@@ -38,9 +42,10 @@ impl Timers {
             asked: false,
             handshake_deadline: Some(now + config.handshake_timeout),
             probed_at: now,
-            pto_count: 0,
+            back_off: BackOff::default(),
             keep_alive: config.keep_alive,
             pings: 0,
+            cut_off: CutOff::new(),
             quiet_since: now,
         }
     }
@@ -101,11 +106,11 @@ impl Timers {
 
     /// Whether the last probe timeout was not answered yet.
     pub(super) fn has_backed_off(&self) -> bool {
-        self.pto_count > 0
+        self.back_off.timeouts() > 0
     }
 
     /// The peer is there: back-off ends. Source: RFC 9002 §6.2.1.
     pub(super) fn reset_back_off(&mut self) {
-        self.pto_count = 0;
+        self.back_off = BackOff::default();
     }
 }

@@ -11,7 +11,7 @@ use crate::event::CloseReason;
 use crate::path::Expiry;
 use crate::space::{Space, SpaceId};
 use base::time::{Duration, Instant};
-use recovery::timers::{Action, AmplificationLimit, Inputs, SpaceTimers, Timeout, next_timeout};
+use recovery::timers::{Action, AmplificationLimit, Inputs, Probes, SpaceTimers, Timeout, next_timeout};
 use wire::error::Code;
 
 /// Probe timeouts in a row after which packets go in the base size again. Source: RFC 8899 §4.3.
@@ -54,13 +54,14 @@ impl Connection {
 
     /// When something should leave. Nothing may as long as the amplification limit is reached: it then waits for the peer,
     /// not for time.
-    fn departures(&self) -> [Option<Instant>; 4] {
+    fn departures(&self) -> [Option<Instant>; 5] {
         let path = self.paths.active();
         if self.amplification_limit() == AmplificationLimit::Reached {
-            return [None; 4];
+            return [None; 5];
         }
         [
             self.keep_alive_at(),
+            self.cut_off_at(),
             self.spaces.iter().filter_map(|(_, space)| space.acks.next_timeout()).min(),
             path.pacer.next_release().filter(|_| self.carries_data()),
             path.probe_wait_ends(),
@@ -92,6 +93,9 @@ impl Connection {
             return;
         }
         self.expire_lane(now);
+        if self.cut_off_at().is_some_and(|at| now >= at) {
+            self.on_cut_off(now);
+        }
         if self.keep_alive_at().is_some_and(|at| now >= at) {
             self.components.control_frames.ping();
             self.timers.pings = self.timers.pings.saturating_add(1);
@@ -159,7 +163,7 @@ impl Connection {
     /// which is asked first.
     fn end_silent_lane(&mut self, now: Instant, since: Duration) {
         let Some(lanes) = &self.components.lanes else { return };
-        let timeouts = self.timers.pto_count;
+        let timeouts = self.timers.back_off.timeouts();
         if timeouts + 1 < LANE_PTOS || !lanes.has_fit_beside() {
             return;
         }
@@ -215,9 +219,37 @@ impl Connection {
         if !is_waiting || self.timers.pings >= MAX_PINGS {
             return None;
         }
+        let pto = self.paths.active().rtt.pto(self.components.ack_frequency.peer_max_ack_delay());
         let idle = self.timers.idle_timeout;
         let part = if idle.is_zero() { LISTEN } else { LISTEN.min(idle / 4) };
-        Some(part.max(self.paths.active().rtt.pto(self.components.ack_frequency.peer_max_ack_delay()) * 3))
+        Some(part.max(pto * 3))
+    }
+
+    /// When a client that waits for an answer looks whether it was cut off, or asks again.
+    fn cut_off_at(&self) -> Option<Instant> {
+        let may_ask = self.side.is_client()
+            && self.handshake.is_confirmed()
+            && self.components.streams.awaits_answers()
+            && !self.components.control_frames.owes_ping();
+        if !may_ask {
+            return None;
+        }
+        let pto = self.paths.active().rtt.pto(self.components.ack_frequency.peer_max_ack_delay());
+        if self.timers.asked {
+            self.timers.cut_off.again_at(pto)
+        } else {
+            self.timers.cut_off.look_at(self.timers.active_at(), pto)
+        }
+    }
+
+    fn on_cut_off(&mut self, now: Instant) {
+        let active_at = self.timers.active_at();
+        if self.timers.asked {
+            self.timers.cut_off.on_asked(now);
+        } else if !self.timers.cut_off.look(now, active_at, self.counters.received_packets) {
+            return;
+        }
+        self.components.control_frames.ping();
     }
 
     /// The loss detection timer. Source: RFC 9002 appendix A.8.
@@ -228,26 +260,26 @@ impl Connection {
                 // No probe with an Initial packet may go; a smaller one of the other spaces may.
                 spaces[SpaceId::Initial.index()].ack_eliciting_in_flight = 0;
             }
-            let mut back_off = self.timers.pto_count;
+            let mut doublings = self.timers.back_off.timeouts();
             if self.awaits_finished() {
                 // The Finished stands for an answer to our last packet that is not there: a PING asks for it.
                 spaces[SpaceId::Handshake.index()].ack_eliciting_in_flight = 1;
-                back_off = back_off.max(FINISHED_PTOS);
+                doublings = doublings.max(FINISHED_PTOS);
             }
-            self.loss_timer_of(&spaces, back_off)
+            self.loss_timer_of(&spaces, doublings)
         } else {
-            self.loss_timer_of(&[self.spaces.application.timers()], self.timers.pto_count)
+            self.loss_timer_of(&[self.spaces.application.timers()], self.timers.back_off.doublings(self.is_heard()))
         }
     }
 
     #[inline]
-    fn loss_timer_of(&self, spaces: &[SpaceTimers], pto_count: u32) -> Option<Timeout> {
+    fn loss_timer_of(&self, spaces: &[SpaceTimers], doublings: u32) -> Option<Timeout> {
         let path = self.paths.active();
         next_timeout(&Inputs {
             spaces,
             rtt: &path.rtt,
             max_ack_delay: self.components.ack_frequency.peer_max_ack_delay(),
-            pto_count,
+            doublings,
             handshake: self.handshake.confirmation(),
             address_validation: self.address_validation(),
             amplification: self.amplification_limit(),
@@ -264,6 +296,12 @@ impl Connection {
         path.amplification_limit()
     }
 
+    /// Whether the peer was heard since something was sent that it should acknowledge; with several lanes nobody knows on which.
+    #[inline]
+    fn is_heard(&self) -> bool {
+        !self.timers.asked && self.components.lanes.is_none()
+    }
+
     /// Source: RFC 9002 appendix A.9.
     fn on_loss_timer(&mut self, now: Instant, action: Action) {
         let probed = match action {
@@ -271,19 +309,26 @@ impl Connection {
             Action::Probe(id) | Action::ProbeForPeer(id) => id,
         };
         //= rfc9002/6.2.1#3
-        self.timers.pto_count = self.timers.pto_count.saturating_add(1);
+        let probes = match self.spaces.handshaking() {
+            true => self.timers.back_off.on_timeout(),
+            false => self.timers.back_off.on_expiry(self.is_heard()),
+        };
+        if !matches!(probes, Probes::OfTimeout(_)) {
+            return self.owe_probes(probed, probes.count());
+        }
         let since = now.saturating_since(core::mem::replace(&mut self.timers.probed_at, now));
         self.counters.probe_timeouts += 1;
         let path = self.paths.active_mut();
         path.ecn.on_pto();
-        if self.timers.pto_count == BLACK_HOLE_PTOS {
+        let timeouts = self.timers.back_off.timeouts();
+        if timeouts == BLACK_HOLE_PTOS {
             path.on_black_hole(now);
         }
-        if self.timers.pto_count == SILENT_PTOS {
+        if timeouts == SILENT_PTOS {
             self.look_back(now);
         }
         self.end_silent_lane(now, since);
-        self.owe_probes(probed);
+        self.owe_probes(probed, probes.count());
         // RFC 9002 §6.2.4: what other handshake spaces wait for goes along, coalesced. With 1-RTT keys a client asks there in
         // any case: a server that is done with the handshake hears nothing else, and if the client's address has changed
         // just then, it must hear of that.
@@ -292,7 +337,7 @@ impl Connection {
             let waits = self.spaces.space(id).is_some_and(in_flight)
                 || (id == SpaceId::Application && self.side.is_client());
             if id != probed && waits && self.keys.has(id) && self.spaces.handshaking() {
-                self.owe_probes(id);
+                self.owe_probes(id, probes.count());
             }
         }
     }

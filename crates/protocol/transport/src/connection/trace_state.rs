@@ -56,7 +56,7 @@ impl Connection {
             smoothed_rtt: if has_sample { path.rtt.smoothed() } else { before.metrics.smoothed_rtt },
             latest_rtt: path.rtt.latest(),
             rtt_variance: if has_sample { path.rtt.variation() } else { before.metrics.rtt_variance },
-            pto_count: self.timers.pto_count,
+            pto_count: self.timers.back_off.timeouts(),
             congestion_window: path.congestion.window(),
             bytes_in_flight: self.spaces.in_flight_bytes(),
             ssthresh: path.congestion.ssthresh(),

@@ -326,3 +326,60 @@ fn a_second_connection_is_faster_on_the_same_path_and_harmless_on_a_slower_one()
         assert!(warm < cold * 13 / 10, "{warm:?} instead of {cold:?}");
     }
 }
+
+/// A window of a hundred packets, of which nothing arrives; then the initial window does, after `rtt`.
+fn after_silence(algorithm: Algorithm, rtt: Duration) -> Controller {
+    let mut controller = Controller::new(algorithm, MTU);
+    let mut now = Instant::ZERO + Duration::from_secs(1);
+    let round = |controller: &mut Controller, now: &mut Instant, rtt: Duration| {
+        let (window, sent_at) = (controller.window(), *now);
+        controller.on_sent(sent_at, window, window);
+        *now = *now + rtt;
+        let acked = Sender { now: *now, ..Sender::new(None) }.acked(window, sent_at, 0);
+        controller.on_ack(*now, &AckedBytes { rtt, ..acked });
+        *now = *now + Duration::from_millis(1);
+    };
+    while controller.window() < 120_000 {
+        round(&mut controller, &mut now, RTT);
+    }
+    let sent_at = now;
+    controller.on_sent(sent_at, controller.window(), controller.window());
+    now = now + Duration::from_secs(1);
+    let before = controller.before_silence(RTT).expect("a window");
+    let lost = crate::congestion::tests::sign(sent_at, crate::congestion::CongestionCause::Loss);
+    controller.on_congestion(now, &lost);
+    controller.on_persistent_congestion();
+    controller.on_silence(before, MTU);
+    assert_eq!(controller.window(), minimum_window(MTU), "RFC 9002 §7.6.2");
+    let again = controller.before_silence(RTT);
+    assert_eq!(again, Some(before), "what was is not what is meanwhile");
+    now = now + Duration::from_millis(1);
+    while controller.resume_report().phase == Phase::Reconnaissance {
+        assert!(controller.window() <= 4 * initial_window(MTU), "it has not jumped yet");
+        round(&mut controller, &mut now, rtt);
+    }
+    controller
+}
+
+/// Deleted, a radio link that was silent for a moment could take seconds to be as fast as before.
+#[test]
+fn after_silence_half_of_the_window_is_tried_and_slow_start_goes_on() {
+    for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {
+        let controller = after_silence(algorithm, RTT);
+        assert_eq!(controller.resume_report().phase, Phase::Unvalidated, "{algorithm:?}");
+        assert!(controller.window() >= 60_000, "{algorithm:?}: {}", controller.window());
+        assert_eq!(controller.saved_parameters(), None, "it observes nothing");
+    }
+}
+
+/// A queue says that others send: nothing is tried, and nothing is left of the machine.
+#[test]
+fn after_silence_a_queue_is_heeded() {
+    for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {
+        let controller = after_silence(algorithm, RTT * 2);
+        assert!(controller.window() < 60_000, "{algorithm:?}: {}", controller.window());
+        assert!(controller.ssthresh().is_some_and(|threshold| threshold < 120_000), "{algorithm:?}");
+        assert_eq!(controller.resume_report(), Report::default());
+    }
+    assert_eq!(Controller::new(Algorithm::Bbr, MTU).before_silence(RTT), None, "its model stays");
+}

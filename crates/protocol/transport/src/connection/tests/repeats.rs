@@ -32,7 +32,7 @@ fn a_repeated_hello_is_answered_again_at_once_and_not_for_ever() {
     for _ in 0..8 {
         pair.now = pair.now + Duration::from_millis(20);
         let now = pair.now;
-        pair.client().owe_probes(SpaceId::Initial);
+        pair.client().owe_probes(SpaceId::Initial, 2);
         let repeated = pair.client.send(now);
         repeated.into_iter().for_each(|datagram| pair.server.receive(now, datagram, None));
         let before = handshake_in_flight(pair.server());

@@ -240,15 +240,15 @@ fn a_clients_back_off_lasts_until_the_server_knows_its_address() {
     pair.client.send(pair.now);
     (0..3).for_each(|_| drop(time_out(&mut pair)));
     hostile::frames(&mut pair, Side::Client, SpaceId::Initial, &ack(0, 0)).expect("a fine frame");
-    assert_eq!(pair.client().timers.pto_count, 3);
+    assert_eq!(pair.client().timers.back_off.timeouts(), 3);
     let mut pair = connected();
     pair.client().components.control_frames.ping();
     pair.client.send(pair.now);
     (0..3).for_each(|_| drop(time_out(&mut pair)));
-    assert_eq!(pair.client().timers.pto_count, 3);
+    assert_eq!(pair.client().timers.back_off.timeouts(), 3);
     let pn = pair.client().spaces.application.ledger.largest_sent().expect("a packet");
     hostile::frames(&mut pair, Side::Client, SpaceId::Application, &ack(pn, 0)).expect("a fine frame");
-    assert_eq!(pair.client().timers.pto_count, 0);
+    assert_eq!(pair.client().timers.back_off.timeouts(), 0);
 }
 
 /// RFC 9002 §6.2.2, §6.4: nothing of a space without keys will ever be acknowledged.
@@ -257,10 +257,10 @@ fn with_its_keys_a_space_leaves_the_flight_and_the_back_off() {
     let mut pair = Pair::new(&TlsOptions::default(), TransportConfig::default(), RetryPolicy::Never);
     pair.client.send(pair.now);
     (0..2).for_each(|_| drop(time_out(&mut pair)));
-    assert!(pair.client().spaces.in_flight_bytes() >= 2_400 && pair.client().timers.pto_count == 2);
+    assert!(pair.client().spaces.in_flight_bytes() >= 2_400 && pair.client().timers.back_off.timeouts() == 2);
     let Connection { spaces, keys, timers, .. } = pair.client();
     crate::connection::handshake::discard_space(SpaceId::Initial, spaces, keys, timers);
-    assert_eq!((pair.client().spaces.in_flight_bytes(), pair.client().timers.pto_count), (0, 0));
+    assert_eq!((pair.client().spaces.in_flight_bytes(), pair.client().timers.back_off.timeouts()), (0, 0));
 }
 
 /// RFC 9002 §6.3: the server has spoken, and has kept nothing of what came before.
@@ -278,7 +278,7 @@ fn a_retry_begins_recovery_anew() {
     retry.extend(RetryIntegrity::tag(Version::V1, original.as_slice(), &retry).expect("fits"));
     let now = pair.now;
     pair.client.receive(now, retry, None);
-    assert_eq!((pair.client().spaces.in_flight_bytes(), pair.client().timers.pto_count), (0, 0));
+    assert_eq!((pair.client().spaces.in_flight_bytes(), pair.client().timers.back_off.timeouts()), (0, 0));
     assert!(pair.client.send(now).len() > 1, "the hello goes again, with the token");
 }
 

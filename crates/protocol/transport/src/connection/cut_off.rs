@@ -1,0 +1,102 @@
+//! Whether the path has ended in the middle of an answer, which a client learns only by asking: it hears nothing, and has nothing
+//! outstanding whose acknowledgement could be missing. So it sends a PING, and another as long as nothing comes, an eighth of the silence
+//! later. The server's next probe may be as far away as the silence was long (RFC 9002 §6.2.1); a packet of the client brings
+//! it forward.
+//!
+//! PINGs are under congestion control, and fewer than one each round trip (RFC 8085 §3.1.2). After [`PATIENCE`] the probe timeouts are
+//! left alone.
+//!
+//! Rejected: to ask whenever an answer is awaited and nothing comes. A stream of events would bring a PING for each of them.
+
+use base::time::{Duration, Instant};
+
+/// Packets received between two pauses that are a transfer, and not a message now and then: what an initial window holds, and
+/// some more.
+const TRANSFER: u64 = 16;
+/// Probe timeouts without a packet after which a transfer seems to be cut off, and between PINGs at least.
+const PTOS: u64 = 2;
+/// The part of a silence after which it is asked again.
+const SILENCE_PARTS: u64 = 8;
+/// The longest silence in which it is asked again.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a client knows of the silence.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CutOff {
+    /// The idle period that was looked at last, by its beginning, and the packets received until then.
+    looked_at: Instant,
+    received: u64,
+    /// When the transfer stopped, and when it was asked last.
+    asked: Option<(Instant, Instant)>,
+}
+
+impl CutOff {
+    pub(super) fn new() -> CutOff {
+        CutOff { looked_at: Instant::ZERO, received: 0, asked: None }
+    }
+
+    /// When to look at the idle period that began then, if it was not looked at.
+    pub(super) fn look_at(&self, active_at: Instant, pto: Duration) -> Option<Instant> {
+        (self.looked_at != active_at).then(|| active_at + pto * PTOS)
+    }
+
+    /// Looks at the idle period that began then; so many packets were received until now. Whether a transfer has stopped.
+    pub(super) fn look(&mut self, now: Instant, active_at: Instant, received: u64) -> bool {
+        let before = core::mem::replace(&mut self.received, received);
+        self.looked_at = active_at;
+        let is_cut_off = received.saturating_sub(before) >= TRANSFER;
+        self.asked = is_cut_off.then_some((active_at, now));
+        is_cut_off
+    }
+
+    /// When to ask again, if nothing was heard since.
+    pub(super) fn again_at(&self, pto: Duration) -> Option<Instant> {
+        let (since, last) = self.asked?;
+        let silence = last.saturating_since(since);
+        (silence < PATIENCE).then(|| last + (pto * PTOS).max(silence / SILENCE_PARTS))
+    }
+
+    /// It is asked again.
+    pub(super) fn on_asked(&mut self, now: Instant) {
+        self.asked = self.asked.map(|(since, _)| (since, now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PTO: Duration = Duration::from_millis(100);
+
+    fn ms(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn only_a_transfer_is_cut_off() {
+        let mut cut_off = CutOff::new();
+        assert_eq!(cut_off.look_at(ms(50), PTO), Some(ms(250)));
+        assert!(!cut_off.look(ms(250), ms(50), 15), "few packets");
+        assert_eq!(cut_off.look_at(ms(50), PTO), None, "once for each idle period");
+        assert_eq!(cut_off.again_at(PTO), None);
+        assert!(!cut_off.look(ms(500), ms(300), 30), "as few again");
+        assert!(cut_off.look(ms(900), ms(700), 46));
+        assert_eq!(cut_off.again_at(PTO), Some(ms(1_100)));
+    }
+
+    /// Deleted, a silent server could get PINGs for ever, or the end of an outage could go unnoticed for as long again.
+    #[test]
+    fn questions_become_rarer_and_end() {
+        let mut cut_off = CutOff::new();
+        assert!(cut_off.look(ms(200), ms(0), 100));
+        let (mut asked, mut last) = (1, ms(200));
+        while let Some(at) = cut_off.again_at(PTO) {
+            let silence = last.saturating_since(ms(0));
+            assert!(at.saturating_since(last) <= (PTO * 2).max(silence / 8));
+            cut_off.on_asked(at);
+            (asked, last) = (asked + 1, at);
+        }
+        assert!((20..30).contains(&asked), "{asked}");
+        assert!(last < ms(12_000));
+    }
+}

@@ -1,0 +1,103 @@
+//! Outages: what leaves while nothing arrives, and what ends them. Source: RFC 9002 §6.2.1, §6.2.4.
+
+use super::*;
+
+/// A connection whose handshake is over, and that lasts.
+fn patient() -> Pair {
+    let transport = TransportConfig { idle_timeout: Duration::from_secs(300), ..TransportConfig::default() };
+    let mut pair = Pair::connected(&TlsOptions::default(), transport, RetryPolicy::Never);
+    pair.run(60);
+    pair
+}
+
+/// The datagrams that an end sends in `span` while nothing arrives.
+fn unheard(pair: &mut Pair, side: impl Fn(&mut Pair) -> &mut End, span: Duration) -> usize {
+    let (end, mut sent) = (pair.now + span, 0);
+    for _ in 0..10_000 {
+        let now = pair.now;
+        sent += side(pair).send(now).len();
+        let next = side(pair).connection.as_ref().and_then(Connection::next_timeout);
+        pair.now = next.unwrap_or(end).max(now + Duration::from_micros(1));
+        if pair.now > end {
+            pair.now = end;
+            return sent;
+        }
+    }
+    panic!("more than ten thousand timers in {span:?}");
+}
+
+/// The server has sent something on the client's stream, and the client has it.
+fn answer(pair: &mut Pair, len: usize) -> StreamId {
+    let id = pair.client().open(Dir::Bidi).expect("stream");
+    pair.client().write(id, Bytes::from_static(b"request")).expect("writes");
+    pair.run(2);
+    pair.server().write(id, Bytes::from(vec![1; len])).expect("writes");
+    pair.run(60);
+    assert_eq!(pair.client.sink.received.len(), len);
+    id
+}
+
+/// Deleted, an unreachable peer could get a storm.
+#[test]
+fn a_silent_peer_gets_two_packets_for_each_doubling() {
+    let mut pair = patient();
+    let id = pair.client().open(Dir::Uni).expect("stream");
+    pair.client().write(id, Bytes::from(vec![1; 1_000_000])).expect("writes");
+    let flight = unheard(&mut pair, |pair| &mut pair.client, Duration::from_millis(20));
+    assert!(flight > 5, "the window: {flight}");
+    let sent = unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(10));
+    let later = unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(60));
+    // A probe timeout of 30 ms doubles eight times in 10 s; a packet that repeats a larger one's frames may need a second.
+    assert!((8..=40).contains(&sent), "{sent} packets in 10 s");
+    assert!((1..=16).contains(&later), "{later} packets in another 60 s");
+}
+
+/// Deleted, a server that is gone could get PINGs without end, or a client that is cut off could learn of it only by the server's probes.
+#[test]
+fn a_client_that_is_cut_off_asks_and_asks_more_rarely() {
+    let mut pair = patient();
+    answer(&mut pair, 60_000);
+    let soon = unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(1));
+    assert!((5..=40).contains(&soon), "{soon} packets in a second");
+    let sent = unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(30));
+    assert!((10..=60).contains(&sent), "{sent} packets in 30 s");
+    let later = unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(60));
+    assert!(later <= 10, "{later} packets in another minute");
+}
+
+/// Deleted, a stream of events could cost a PING for each of them.
+#[test]
+fn a_client_that_gets_a_message_now_and_then_does_not_ask() {
+    let mut pair = patient();
+    let id = answer(&mut pair, 100);
+    for _ in 0..10 {
+        pair.server().write(id, Bytes::from_static(b"event")).expect("writes");
+        pair.run(20);
+        let sent = unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(1));
+        assert_eq!(sent, 0, "nothing was to be said");
+    }
+}
+
+/// Deleted, a transfer could stand still for as long again after the path is back.
+#[test]
+fn the_first_sign_of_life_is_answered_at_once_and_once() {
+    let mut pair = patient();
+    let id = answer(&mut pair, 1_000);
+    pair.server().write(id, Bytes::from(vec![2; 3_000])).expect("writes");
+    unheard(&mut pair, |pair| &mut pair.server, Duration::from_secs(5));
+    let timeouts = pair.server().timers.back_off.timeouts();
+    assert!(timeouts >= 3, "{timeouts}");
+    let life = |pair: &mut Pair| {
+        pair.client().components.control_frames.ping();
+        let now = pair.now;
+        pair.client.send(now).into_iter().for_each(|datagram| pair.server.receive(now, datagram, None));
+        pair.server.send(now)
+    };
+    // The client's acknowledgements are lost.
+    pair.now = pair.now + Duration::from_millis(200);
+    let first = life(&mut pair);
+    let now = pair.now;
+    first.into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
+    assert!(pair.client.sink.received.len() > 1_000, "it goes on at once");
+    assert_eq!(pair.server().timers.back_off.timeouts(), timeouts, "nothing was acknowledged");
+}
