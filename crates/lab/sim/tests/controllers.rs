@@ -124,6 +124,29 @@ fn bbr_and_cubic_leave_each_other_a_share() {
     }
 }
 
+/// A flow that chooses takes no queue's losses for a radio link's, and what it chooses leaves others their share: beside its own kind and
+/// beside CUBIC.
+#[test]
+fn a_flow_that_chooses_shares_a_bottleneck_evenly() {
+    for (megabits, rtt_ms, queue) in [(20, 40, 0.25), (20, 40, 1.0), (20, 40, 4.0), (100, 20, 1.0)] {
+        for other in [Algorithm::Auto, Algorithm::Cubic] {
+            let outcome = pair(LinkProfile::new(megabits, rtt_ms, queue), [Algorithm::Auto, other]);
+            assert!(outcome.jain() >= 0.9, "{queue} products, {other:?}: {:?}", outcome.flows);
+            assert!(outcome.utilisation() > 0.85, "{other:?}: {}", outcome.utilisation());
+        }
+    }
+}
+
+/// CUBIC comes to a tenth of this link.
+#[test]
+fn a_flow_that_chooses_bears_loss_by_chance_and_empties_a_deep_queue() {
+    let lossy = alone(LinkProfile::new(20, 40, 1.0).with_loss(10_000), Algorithm::Auto, 20);
+    assert!(lossy.utilisation() > 0.5, "{}", lossy.utilisation());
+    let deep = alone(LinkProfile::new(20, 40, 4.0), Algorithm::Auto, 20);
+    assert!(deep.utilisation() > 0.9, "{}", deep.utilisation());
+    assert!(deep.wait_p50 < Duration::from_millis(10), "{:?}", deep.wait_p50);
+}
+
 /// Answered as an L4S queue's, the marks of a classic queue leave nothing to other flows.
 #[test]
 fn prague_leaves_others_a_share_of_a_queue_that_marks_late() {

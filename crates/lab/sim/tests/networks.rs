@@ -3,7 +3,7 @@
 
 #![expect(clippy::panic, reason = "a helper of a test may panic as the test itself may")]
 
-use recovery::congestion::Algorithm::{self, Bbr, Cubic, NewReno, Prague};
+use recovery::congestion::Algorithm::{self, Auto, Bbr, Cubic, NewReno, Prague};
 use sim::networks::Work::{self, Bulk, Megabyte, Page};
 use sim::networks::{Axis, Record, cells, measure};
 
@@ -75,12 +75,41 @@ fn downloads_over_bad_networks_are_as_fast_as_they_were() {
     }
 }
 
+/// Contests, and how many times the better time of CUBIC and BBR auto takes at most.
+const REGRETS: [(Axis, &str, Work, f64); 14] = [
+    (Axis::Rate, "100 Mbit/s", Page, 1.05),
+    (Axis::RoundTrip, "600 ms", Bulk, 1.05),
+    (Axis::Loss, "1 %", Bulk, 1.25),
+    (Axis::Loss, "3 %", Page, 1.4),
+    (Axis::Loss, "10 %", Megabyte, 1.4),
+    (Axis::Loss, "30 %", Page, 1.6),
+    (Axis::Bursts, "3 % in runs of 4", Bulk, 1.25),
+    (Axis::Reordering, "30 % by 20 ms", Page, 1.25),
+    (Axis::Jitter, "up to 20 ms", Bulk, 1.15),
+    (Axis::Queue, "0.3 products", Bulk, 1.15),
+    (Axis::Policer, "20 Mbit/s, 250 kB at once", Bulk, 1.15),
+    (Axis::Outage, "1 s", Bulk, 1.2),
+    (Axis::Pairs, "mobile: 10 Mbit/s, 150 ms, 10 % loss", Page, 1.4),
+    (Axis::Pairs, "bufferbloat: the same, 1 % loss", Bulk, 1.25),
+];
+
+/// Deleted, a flow that chooses could choose what suits no path.
+#[test]
+fn a_flow_that_chooses_is_nearly_as_fast_as_the_better_choice() {
+    for (axis, name, work, most) in REGRETS {
+        let [auto, cubic, bbr] = [Auto, Cubic, Bbr].map(|algorithm| record(axis, name, work, algorithm));
+        let regret = auto.time_ms / cubic.time_ms.min(bbr.time_ms);
+        println!("regret {regret:.2}");
+        assert!(regret < most, "{regret}: {auto:?}");
+    }
+}
+
 /// Deleted, content could stay away for as long again after an outage as the outage was long. A path that is back is found after an
 /// eighth of the outage, or two probe timeouts, and a round trip.
 #[test]
 fn after_an_outage_content_arrives_soon() {
     for (name, outage_ms) in [("0.2 s", 200.0), ("1 s", 1_000.0), ("2 s", 2_000.0), ("5 s", 5_000.0)] {
-        for algorithm in [NewReno, Cubic, Bbr, Prague] {
+        for algorithm in [NewReno, Cubic, Bbr, Prague, Auto] {
             let record = record(Axis::Outage, name, Page, algorithm);
             let most = 350.0 + outage_ms / 8.0;
             assert!(record.resumed_ms.is_some_and(|resumed| resumed < most), "{record:?}");

@@ -31,6 +31,8 @@ pub(crate) enum Congestion {
     Bbr,
     /// Prague: low delay where queues mark (L4S); asks for ECT(1).
     Prague,
+    /// CUBIC at first, BBR where the path loses packets by chance or has a deep queue, and back where that proves wrong.
+    Auto,
 }
 
 /// Searches for the largest packet that a path carries.
@@ -197,6 +199,7 @@ impl QuicArgs {
                 Congestion::Newreno => recovery::congestion::Algorithm::NewReno,
                 Congestion::Bbr => recovery::congestion::Algorithm::Bbr,
                 Congestion::Prague => recovery::congestion::Algorithm::Prague,
+                Congestion::Auto => recovery::congestion::Algorithm::Auto,
             },
             key_update_after: self.key_update_after.unwrap_or(defaults.key_update_after),
             ..defaults

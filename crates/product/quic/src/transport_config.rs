@@ -20,6 +20,8 @@ pub enum Congestion {
     Bbr,
     /// For queues of low delay. Source: draft-briscoe-iccrg-prague-congestion-control.
     Prague,
+    /// CUBIC at first, BBR where the path loses packets by chance or has a deep queue, and back where that proves wrong.
+    Auto,
 }
 
 /// A version of QUIC.
@@ -162,6 +164,7 @@ impl TransportConfig {
             Congestion::NewReno => Algorithm::NewReno,
             Congestion::Bbr => Algorithm::Bbr,
             Congestion::Prague => Algorithm::Prague,
+            Congestion::Auto => Algorithm::Auto,
         };
         self
     }

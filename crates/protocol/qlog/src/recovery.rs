@@ -85,8 +85,10 @@ impl Event for MetricsUpdated<'_> {
 pub struct CongestionStateUpdated {
     /// Before.
     pub old: Option<&'static str>,
-    /// Now: `slow_start`, `congestion_avoidance` or `recovery`.
+    /// Now: `slow_start`, `congestion_avoidance` or `recovery`; or the controller that a flow has chosen, `cubic` or `bbr`.
     pub new: &'static str,
+    /// What the choice is based on.
+    pub trigger: Option<&'static str>,
 }
 
 impl Event for CongestionStateUpdated {
@@ -97,6 +99,9 @@ impl Event for CongestionStateUpdated {
             data.text("old", old);
         }
         data.text("new", self.new);
+        if let Some(trigger) = self.trigger {
+            data.text("trigger", trigger);
+        }
     }
 }
 

@@ -217,7 +217,7 @@ fn record_all(trace: &mut Trace, secret: &'static [u8; 16]) {
         pacing_rate: Some(8),
     };
     trace.record_metrics(now, &RecoveryMetrics::default(), &metrics);
-    trace.record(now, &CongestionStateUpdated { old: Some("slow_start"), new: "recovery" });
+    trace.record(now, &CongestionStateUpdated { old: Some("slow_start"), new: "recovery", trigger: None });
     for event in [TimerEvent::Set(Duration::from_millis(1)), TimerEvent::Expired, TimerEvent::Cancelled] {
         trace.record(now, &TimerUpdated { timer: "pto", event });
     }

@@ -142,6 +142,7 @@ pub(super) const fn name(algorithm: Algorithm) -> &'static str {
         Algorithm::Cubic => "CUBIC",
         Algorithm::Bbr => "BBR",
         Algorithm::Prague => "Prague",
+        Algorithm::Auto => "auto",
     }
 }
 

@@ -7,8 +7,8 @@ use recovery::congestion::Algorithm;
 use serde_json::{Value, json};
 
 /// The contestants, in the order in which they are shown.
-pub const ALGORITHMS: [Algorithm; 4] =
-    [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague];
+pub const ALGORITHMS: [Algorithm; 5] =
+    [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague, Algorithm::Auto];
 
 /// A controller's name.
 pub const fn name(algorithm: Algorithm) -> &'static str {
@@ -17,6 +17,7 @@ pub const fn name(algorithm: Algorithm) -> &'static str {
         Algorithm::Cubic => "CUBIC",
         Algorithm::Bbr => "BBR",
         Algorithm::Prague => "Prague",
+        Algorithm::Auto => "auto",
     }
 }
 

@@ -109,5 +109,5 @@ pub(super) const ELSEWHERE: [&str; 5] = [
      takes the shortest way.",
     "Header protection inside the payload's encryption is not built; the row on header protection compares masks for a whole train \
      with masks for each packet.",
-    "Of the four congestion controllers the table has CUBIC and BBR; NewReno and Prague are chosen by --congestion, too.",
+    "Of the congestion controllers the table has CUBIC and BBR; NewReno, Prague and auto are chosen by --congestion, too.",
 ];

@@ -62,6 +62,11 @@ impl Cubic {
         Cubic { window: LossWindow::new(mtu), course, undo: None, seen_at: Instant::ZERO }
     }
 
+    /// Goes on in congestion avoidance where another controller was.
+    pub(super) fn take_over(mtu: u16, size: u64) -> Cubic {
+        Cubic { window: LossWindow::take_over(mtu, size), ..Cubic::new(mtu) }
+    }
+
     pub(super) const fn window(&self) -> &LossWindow {
         &self.window
     }

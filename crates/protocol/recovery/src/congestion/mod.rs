@@ -13,10 +13,11 @@
 //! whole connection, and users choose at run time).
 //!
 //! Beside a loss-based controller there may be a [`resume`] machine, which watches the same events and gives orders about the
-//! window.
+//! window; and a judge ([`auto`]), who exchanges CUBIC for BBR and back.
 //!
 //! RFC 9002 §7, RFC 9406, RFC 9438, RFC 9959; draft-ietf-ccwg-bbr; draft-briscoe-iccrg-prague-congestion-control.
 
+mod auto;
 mod bbr;
 mod cubic;
 mod delivery;
@@ -31,19 +32,21 @@ mod window;
 
 use crate::rate::Rate;
 use crate::rtt::Rtt;
+use auto::Judge;
 use base::net::Ecn;
 use base::time::{Duration, Instant};
-use bbr::Bbr;
+use bbr::{Bbr, TakeOver};
 use cubic::Cubic;
 use new_reno::NewReno;
 use prague::Prague;
 use resume::{Orders, Resume};
 
+pub use auto::Cause;
 pub use events::{AckedBytes, CongestionCause, CongestionEvent};
 pub use hystart::SlowStart;
 pub use resume::{
-    BeforeSilence, MAX_JUMP, Outcome as ResumeOutcome, Phase as ResumePhase, Report as ResumeReport, SavedParameters,
-    SavedParametersUpdate,
+    BeforeSilence, MAX_JUMP, Outcome as ResumeOutcome, Phase as ResumePhase, Report as ResumeReport,
+    SavedParameters, SavedParametersUpdate,
 };
 pub use window::{MAX_WINDOW, initial_window, minimum_window};
 
@@ -72,14 +75,34 @@ pub enum Algorithm {
     Bbr,
     /// For queues of low delay (L4S): draft-briscoe-iccrg-prague-congestion-control.
     Prague,
+    /// CUBIC, or BBR where the path speaks for it.
+    Auto,
 }
 
 /// A path's congestion controller.
 #[derive(Clone, Debug)]
 pub struct Controller {
     kind: Kind,
-    /// `None` unless careful resume is switched on.
-    resume: Option<Box<Resume>>,
+    /// `None` where there is nothing beside the controller.
+    beside: Option<Box<Beside>>,
+}
+
+/// What there may be beside a controller.
+#[derive(Clone, Debug, Default)]
+struct Beside {
+    /// If careful resume is switched on, or a silence is being overcome.
+    resume: Option<Resume>,
+    /// If the flow chooses its controller.
+    judge: Option<Judge>,
+}
+
+/// Which controller a flow uses that chooses, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// CUBIC or BBR.
+    pub in_use: Algorithm,
+    /// Why; `None` at the beginning.
+    pub cause: Option<Cause>,
 }
 
 #[derive(Clone, Debug)]
@@ -121,11 +144,13 @@ impl Controller {
     pub fn new(algorithm: Algorithm, mtu: u16) -> Controller {
         let kind = match algorithm {
             Algorithm::NewReno => Kind::NewReno(NewReno::new(mtu)),
-            Algorithm::Cubic => Kind::Cubic(Cubic::new(mtu)),
+            Algorithm::Cubic | Algorithm::Auto => Kind::Cubic(Cubic::new(mtu)),
             Algorithm::Bbr => Kind::Bbr(Box::new(Bbr::new(mtu))),
             Algorithm::Prague => Kind::Prague(Box::new(Prague::new(mtu))),
         };
-        Controller { kind, resume: None }
+        let judge = (algorithm == Algorithm::Auto).then(Judge::new);
+        let beside = judge.map(|judge| Box::new(Beside { resume: None, judge: Some(judge) }));
+        Controller { kind, beside }
     }
 
     /// How the first slow start ends; HyStart++ unless told otherwise. To be called before anything was sent. BBR has no
@@ -141,7 +166,7 @@ impl Controller {
     /// before anything was sent. BBR does neither. Source: RFC 9959.
     pub fn with_resume(mut self, saved: Option<SavedParameters>, mtu: u16) -> Controller {
         if !matches!(self.kind, Kind::Bbr(_)) {
-            self.resume = Some(Box::new(Resume::new(saved, mtu)));
+            self.beside.get_or_insert_default().resume = Some(Resume::new(saved, mtu));
         }
         self
     }
@@ -151,7 +176,7 @@ impl Controller {
     pub fn before_silence(&self, rtt: Duration) -> Option<BeforeSilence> {
         let window = loss_window!(&self.kind, window)?;
         // A silence in the midst of coming back from another is the same one.
-        let last = self.resume.as_ref().and_then(|resume| resume.silence());
+        let last = self.resume().and_then(|resume| resume.silence());
         let now = BeforeSilence {
             window: window.size(),
             threshold: window.ssthresh().map_or(u64::MAX, |threshold| threshold.max(window.size())),
@@ -163,18 +188,31 @@ impl Controller {
     /// Nothing arrived of all that was sent for a round trip at least. To be called after `on_congestion` and
     /// `on_persistent_congestion`.
     pub fn on_silence(&mut self, before: BeforeSilence, mtu: u16) {
-        self.resume.get_or_insert_with(|| Box::new(Resume::for_silence(mtu))).on_silence(before);
+        let beside = self.beside.get_or_insert_default();
+        beside.resume.get_or_insert_with(|| Resume::for_silence(mtu)).on_silence(before);
     }
 
     /// What became of careful resume.
     pub fn resume_report(&self) -> ResumeReport {
-        self.resume.as_ref().map(|resume| resume.report()).unwrap_or_default()
+        self.resume().map(|resume| resume.report()).unwrap_or_default()
     }
 
     /// What another connection on the path is to know, as of now; `None` without careful resume, or if there is nothing to
     /// say.
     pub fn saved_parameters(&self) -> Option<SavedParametersUpdate> {
-        self.resume.as_ref()?.saved_parameters()
+        self.resume()?.saved_parameters()
+    }
+
+    fn resume(&self) -> Option<&Resume> {
+        self.beside.as_ref()?.resume.as_ref()
+    }
+
+    fn resume_mut(&mut self) -> Option<&mut Resume> {
+        self.beside.as_mut()?.resume.as_mut()
+    }
+
+    fn judge_mut(&mut self) -> Option<&mut Judge> {
+        self.beside.as_mut()?.judge.as_mut()
     }
 
     /// Does as careful resume says.
@@ -190,6 +228,17 @@ impl Controller {
 
     /// Which one it is.
     pub fn algorithm(&self) -> Algorithm {
+        if self.choice().is_some() { Algorithm::Auto } else { self.in_use() }
+    }
+
+    /// What a flow has chosen that chooses.
+    pub fn choice(&self) -> Option<Choice> {
+        let judge = self.beside.as_ref()?.judge.as_ref()?;
+        Some(Choice { in_use: self.in_use(), cause: judge.cause() })
+    }
+
+    /// Which one decides at present.
+    pub fn in_use(&self) -> Algorithm {
         match self.kind {
             Kind::NewReno(_) => Algorithm::NewReno,
             Kind::Cubic(_) => Algorithm::Cubic,
@@ -212,25 +261,59 @@ impl Controller {
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight: u64) {
         each!(&mut self.kind, inner => inner.on_sent(now, bytes, in_flight));
-        if self.resume.is_some() {
+        if self.beside.is_some() {
             let window = self.window();
-            let orders = self.resume.as_mut().map(|resume| resume.on_sent(now, bytes, in_flight, window));
+            let orders = self.resume_mut().map(|resume| resume.on_sent(now, bytes, in_flight, window));
             self.obey(orders.unwrap_or_default());
         }
     }
 
     /// An ACK frame newly acknowledged packets: one call for each frame, after its losses and marks were declared.
     pub fn on_ack(&mut self, now: Instant, acked: &AckedBytes) {
-        if self.resume.is_none() {
+        if self.beside.is_none() {
             self.control(now, acked);
             return;
         }
         let window = self.window();
-        let orders = self.resume.as_mut().map(|resume| resume.on_ack(now, acked, window)).unwrap_or_default();
+        let orders = self.resume_mut().map(|resume| resume.on_ack(now, acked, window)).unwrap_or_default();
         self.control(now, &AckedBytes { app_limited: acked.app_limited || orders.hold, ..*acked });
         self.obey(orders);
-        if self.resume.as_ref().is_some_and(|resume| resume.is_over()) {
-            self.resume = None;
+        if let Some(beside) = &mut self.beside {
+            beside.resume = beside.resume.take_if(|resume| !resume.is_over());
+        }
+        if let Some(cause) = self.judge_mut().and_then(|judge| judge.on_ack(now, acked)) {
+            self.exchange(now, cause, acked.rtt);
+        }
+    }
+
+    /// The other controller goes on with what this one has learned.
+    #[cold]
+    fn exchange(&mut self, now: Instant, cause: Cause, rtt: Duration) {
+        let (window, mtu) = (self.window(), self.mtu());
+        let Some(beside) = &mut self.beside else { return };
+        let Some(judge) = &mut beside.judge else { return };
+        let (before, min_rtt) = (judge.window_before(), judge.min_rtt());
+        judge.on_changed(cause);
+        // BBR is not resumed, and CUBIC begins with what BBR has measured.
+        beside.resume = None;
+        self.kind = match &self.kind {
+            Kind::Bbr(bbr) => Kind::Cubic(Cubic::take_over(mtu, bbr.pipe().min(window))),
+            _ => {
+                let is_full = cause == Cause::DeepQueue;
+                let rate = delivery::bandwidth(window, rtt);
+                let window = if is_full { window } else { window.max(before) };
+                Kind::Bbr(Box::new(Bbr::take_over(now, mtu, TakeOver { window, rate, min_rtt, is_full })))
+            }
+        };
+    }
+
+    /// max_datagram_size in bytes.
+    fn mtu(&self) -> u16 {
+        match &self.kind {
+            Kind::Bbr(inner) => inner.mtu(),
+            Kind::NewReno(inner) => inner.window().mtu(),
+            Kind::Cubic(inner) => inner.window().mtu(),
+            Kind::Prague(inner) => inner.window().mtu(),
         }
     }
 
@@ -259,9 +342,13 @@ impl Controller {
 
     /// CongestionEvent. Signs from before the last reduction change nothing. Source: RFC 9002 §7.3.2.
     pub fn on_congestion(&mut self, now: Instant, sign: &CongestionEvent) {
+        let before = self.window();
         each!(&mut self.kind, inner => inner.on_congestion(now, sign));
         let window = self.window();
-        let Some(size) = self.resume.as_mut().and_then(|resume| resume.on_congestion(window).window) else {
+        if let Some(judge) = self.judge_mut().filter(|_| sign.cause == CongestionCause::Loss) {
+            judge.on_lost(before, window);
+        }
+        let Some(size) = self.resume_mut().and_then(|resume| resume.on_congestion(window).window) else {
             return;
         };
         // What the controller concluded from a window that was not its own is void.
@@ -274,14 +361,14 @@ impl Controller {
     /// Persistent congestion: back to the minimum window. Call after `on_congestion`. Source: RFC 9002 §7.6.2.
     pub fn on_persistent_congestion(&mut self) {
         each!(&mut self.kind, inner => inner.on_persistent_congestion());
-        if let Some(resume) = &mut self.resume {
+        if let Some(resume) = self.resume_mut() {
             resume.on_persistent_congestion();
         }
     }
 
     /// max_datagram_size changed. Source: RFC 9002 §7.2.
     pub fn on_mtu_change(&mut self, mtu: u16) {
-        if let Some(resume) = &mut self.resume {
+        if let Some(resume) = self.resume_mut() {
             resume.on_mtu_change(mtu);
         }
         match &mut self.kind {
@@ -333,7 +420,7 @@ impl Controller {
         if !rtt.has_sample() {
             return Rate::UNLIMITED;
         }
-        if self.resume.as_ref().is_some_and(|resume| resume.phase() == ResumePhase::Unvalidated) {
+        if self.resume().is_some_and(|resume| resume.phase() == ResumePhase::Unvalidated) {
             //= rfc9959/3.3#2
             return Rate::of_window(self.window(), rtt.smoothed(), TENTATIVE_GAIN);
         }

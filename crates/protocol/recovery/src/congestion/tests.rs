@@ -322,7 +322,7 @@ fn live(algorithm: Algorithm, seed: u64) {
     }
     let mut now = Instant::ZERO;
     // BBR has more states to get into.
-    for _ in 0..if algorithm == Algorithm::Bbr { 120 } else { 30 } {
+    for _ in 0..if matches!(algorithm, Algorithm::Bbr | Algorithm::Auto) { 120 } else { 30 } {
         now = any_later(&mut rng, now);
         let sent_at = now - any_span(&mut rng);
         let window = controller.window();
@@ -330,7 +330,7 @@ fn live(algorithm: Algorithm, seed: u64) {
             0..3 => controller.on_sent(now, any_magnitude(&mut rng), any_magnitude(&mut rng)),
             3..7 => {
                 controller.on_ack(now, &any_acked(&mut rng, sent_at, window));
-                let may_shrink = algorithm == Algorithm::Bbr || resumes;
+                let may_shrink = matches!(algorithm, Algorithm::Bbr | Algorithm::Auto) || resumes;
                 assert!(
                     may_shrink || controller.window() >= window,
                     "seed {seed}: an acknowledgement shrank it"
@@ -392,7 +392,9 @@ fn any_acked(rng: &mut Rng, largest_sent_at: Instant, window: u64) -> AckedBytes
 /// or clock. Each controller lives five thousand lives.
 #[test]
 fn twenty_thousand_lives() {
-    for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague] {
+    for algorithm in
+        [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague, Algorithm::Auto]
+    {
         (0..5_000).for_each(|seed| live(algorithm, seed));
     }
 }
@@ -422,6 +424,12 @@ mod a_million_lives {
     #[ignore = "takes a while; the ordinary run has the first five thousand"]
     fn of_bbr() {
         million(Algorithm::Bbr);
+    }
+
+    #[test]
+    #[ignore = "takes a while; the ordinary run has the first five thousand"]
+    fn of_auto() {
+        million(Algorithm::Auto);
     }
 
     #[test]

@@ -97,6 +97,18 @@ impl LossWindow {
         }
     }
 
+    /// A window of that size in congestion avoidance, which another controller has found.
+    pub(super) fn take_over(mtu: u16, size: u64) -> LossWindow {
+        let mut window = LossWindow::new(mtu);
+        window.shrink(size);
+        window
+    }
+
+    /// max_datagram_size in bytes.
+    pub(super) const fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
     pub(super) fn set_slow_start(&mut self, kind: SlowStart) {
         (self.slow_start, self.hystart) = (kind, None);
     }

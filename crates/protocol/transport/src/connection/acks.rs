@@ -134,7 +134,11 @@ impl Connection {
 
     /// What a peer may wait with an acknowledgement.
     fn longest_ack_delay(&self, id: SpaceId) -> Duration {
-        if id == SpaceId::Application { self.components.ack_frequency.peer_max_ack_delay() } else { Duration::ZERO }
+        if id == SpaceId::Application {
+            self.components.ack_frequency.peer_max_ack_delay()
+        } else {
+            Duration::ZERO
+        }
     }
 
     /// The delay that the peer admits to, as far as it may. Source: RFC 9002 §5.3.

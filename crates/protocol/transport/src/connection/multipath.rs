@@ -143,7 +143,8 @@ impl Connection {
         let acks = AckTracker::new(self.spaces.application.acks.policy());
         let space = Space::new(acks, &mut self.rng).of_lane(id);
         let paths = self.paths.beside(now, addresses, state);
-        let body = Body { space, paths, back_off: BackOff::default(), probed_at: now, marks: Default::default() };
+        let body =
+            Body { space, paths, back_off: BackOff::default(), probed_at: now, marks: Default::default() };
         let Some(lanes) = &mut self.components.lanes else { return };
         let Some(record) = lanes.record_mut(id) else { return };
         record.stage = Stage::Opening;

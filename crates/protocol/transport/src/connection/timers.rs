@@ -268,7 +268,10 @@ impl Connection {
             }
             self.loss_timer_of(&spaces, doublings)
         } else {
-            self.loss_timer_of(&[self.spaces.application.timers()], self.timers.back_off.doublings(self.is_heard()))
+            self.loss_timer_of(
+                &[self.spaces.application.timers()],
+                self.timers.back_off.doublings(self.is_heard()),
+            )
         }
     }
 

@@ -12,6 +12,7 @@ use qlog::{
     Beginning, ConnectionStarted, Event, Initiator, LossTrigger, PacketKind, PacketLost, PacketReceived,
     PacketSent, PacketsAcked, ParametersSet, RecoveryMetrics, RecoveryParametersSet, Tracer, TupleAssigned,
 };
+use recovery::congestion::Choice;
 use recovery::ecn::EcnState;
 use recovery::packet::{PacketFlags, SentPacket};
 use recovery::timers::Timeout;
@@ -45,6 +46,7 @@ pub(super) struct Snapshot {
     pub(super) mtu: u16,
     pub(super) ecn: Option<EcnState>,
     pub(super) congestion: Option<&'static str>,
+    pub(super) choice: Option<Choice>,
     pub(super) metrics: RecoveryMetrics,
     pub(super) timer: Option<Timeout>,
     pub(super) has_handshake_keys: bool,

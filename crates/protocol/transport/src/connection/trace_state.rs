@@ -14,6 +14,7 @@ use qlog::{
     MigrationStateUpdated, MtuUpdated, PacketDropped, ParametersSet, RecoveryMetrics, TimerEvent,
     TimerUpdated, TupleAssigned, VersionInformation,
 };
+use recovery::congestion::{Algorithm, Cause};
 use recovery::ecn::EcnState;
 use recovery::timers::{Action, Timeout};
 use wire::Side;
@@ -78,6 +79,7 @@ impl Connection {
             } else {
                 "congestion_avoidance"
             }),
+            choice: path.congestion.choice(),
             metrics,
             timer: self.loss_timer().filter(|_| !self.lifecycle.is_over()),
             has_handshake_keys: before.has_handshake_keys || self.keys.has(SpaceId::Handshake),
@@ -187,7 +189,14 @@ fn trace_recovery(now: Instant, before: &Snapshot, state: &Snapshot, trace: &mut
         trace.log.on_probe_timeouts(now, state.metrics.pto_count);
     }
     if let Some(new) = state.congestion.filter(|_| state.congestion != before.congestion) {
-        trace.record(now, &CongestionStateUpdated { old: before.congestion, new });
+        trace.record(now, &CongestionStateUpdated { old: before.congestion, new, trigger: None });
+    }
+    if let (Some(old), Some(new)) = (before.choice, state.choice)
+        && old != new
+    {
+        let trigger = new.cause.map(Cause::name);
+        let (old, new) = (controller(old.in_use), controller(new.in_use));
+        trace.record(now, &CongestionStateUpdated { old: Some(old), new, trigger });
     }
     if let Some(new) = state.ecn.filter(|_| state.ecn != before.ecn) {
         trace.record(now, &EcnStateUpdated { old: before.ecn.map(ecn), new: ecn(new) });
@@ -205,6 +214,10 @@ fn trace_recovery(now: Instant, before: &Snapshot, state: &Snapshot, trace: &mut
             trace.record(now, &TimerUpdated { timer: timer_name(&timer), event });
         }
     }
+}
+
+fn controller(algorithm: Algorithm) -> &'static str {
+    if algorithm == Algorithm::Bbr { "bbr" } else { "cubic" }
 }
 
 fn timer_name(timer: &Timeout) -> &'static str {

@@ -173,7 +173,7 @@ impl Path {
         match self.mtu.on_full_lost(now, pn, sent) {
             FullLoss::Ordinary => {}
             // BBR's model goes on with what it has counted; it does not shrink much by these losses either.
-            FullLoss::Suspicious if self.congestion.algorithm() == Algorithm::Bbr => self.before_hole = None,
+            FullLoss::Suspicious if self.congestion.in_use() == Algorithm::Bbr => self.before_hole = None,
             FullLoss::Suspicious => {
                 let until = now + self.rtt.pto(max_ack_delay) * OLD_PTOS;
                 self.before_hole = Some(Box::new((until, self.congestion.clone())));

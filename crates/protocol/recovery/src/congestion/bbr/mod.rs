@@ -16,6 +16,7 @@
 //! | `losses.rs` | the answer to loss and marks: setting the bounds, and undoing it |
 //! | `random_loss.rs` | losses that do not come from the rate, and are borne |
 //! | `control.rs` | what comes out: pacing rate and window |
+//! | `take_over.rs` | a beginning in the middle of a flow |
 //!
 //! Everything is an integer: bytes, bytes a second, nanoseconds, gains in hundredths. Infinity is the largest integer.
 //! Products are made in 128 bits. So nothing can become NaN, and every bound is a `min`.
@@ -45,6 +46,7 @@ mod probe_rtt;
 mod random_loss;
 mod startup;
 mod state;
+mod take_over;
 #[cfg(test)]
 mod tests;
 
@@ -60,6 +62,7 @@ use model::Model;
 use probe_rtt::ProbeRtt;
 use random_loss::RandomLoss;
 pub(super) use state::State;
+pub(super) use take_over::TakeOver;
 
 /// No bound.
 const INFINITE: u64 = u64::MAX;

@@ -44,6 +44,12 @@ impl Model {
         }
     }
 
+    /// Another controller has found that the path delivers so much, in bytes a second.
+    pub(super) fn begin_with(&mut self, rate: u64) {
+        self.max_bandwidth.update(rate);
+        self.bandwidth = rate;
+    }
+
     pub(super) const fn bandwidth(&self) -> u64 {
         self.bandwidth
     }

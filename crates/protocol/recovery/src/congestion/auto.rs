@@ -1,0 +1,371 @@
+//! The judge of a flow that chooses its controller: it begins as CUBIC and becomes BBR where the path shows that CUBIC's signs mean
+//! something else, and CUBIC again where that proves wrong.
+//!
+//! ```text
+//!          losses while nothing waits; a queue of three round trips that CUBIC alone fills
+//! CUBIC ────────────────────────────────────────────────────────────────────────────────────> BBR
+//!       <────────────────────────────────────────────────────────────────────────────────────
+//!          losses at a full queue, round after round; a shorter round trip than was known;
+//!          a queue that stays although BBR does not fill it
+//! ```
+//!
+//! A packet that a full queue drops is followed by packets that wait as long as any. One that a radio link loses is
+//! followed by packets that wait as long as it happens. So a round trip that is measured along with a loss says which it was: it is
+//! *free* if it is hardly longer than the shortest, or waits less than three quarters of what the longest of late does. The first loss of
+//! all, which ends slow start, counts twice if nothing waits.
+//!
+//! Each return to CUBIC doubles the evidence that the next change to BBR needs, so that a path which fits neither rule sees few changes.
+//! All is integer arithmetic over what an acknowledgement tells anyway; a flow with a fixed controller has no judge.
+//!
+//! Rejected: loss rates (a policer and a radio link have the same), the rate of delivery as BBR measures it (a log of departures
+//! beside CUBIC), both controllers at once (each would measure the other's rate).
+//!
+//! docs/decisions/023-congestion-auto.md
+
+use super::events::AckedBytes;
+use base::time::{Duration, Instant};
+
+/// A round trip that is longer than the shortest by less than such a part of it, or than a millisecond, holds no queue.
+const FREE_PART: u64 = 16;
+/// The least that is called a queue.
+const LEAST_QUEUE: Duration = Duration::from_millis(1);
+/// Losses with a free round trip that BBR needs at first, beyond those with a queue.
+const FIRST_NEEDED: i32 = 2;
+/// It needs no more than so many.
+const MOST_NEEDED: i32 = 64;
+/// Rounds with losses at a queue that end BBR, beyond those with free ones.
+const DISPROOF: i32 = -16;
+/// Evidence for BBR does not count beyond so much.
+const MOST_SCORE: i32 = 8;
+/// A queue is deep if the shortest round trip of a round is so many times the shortest of all.
+const DEEP: u64 = 3;
+/// And if packets wait so long at least.
+const LEAST_DEEP: Duration = Duration::from_millis(50);
+/// Rounds in a row with a deep queue that BBR needs at first.
+const FIRST_DEEP_ROUNDS: u32 = 8;
+/// It needs no more than so many.
+const MOST_DEEP_ROUNDS: u32 = 1_024;
+/// Rounds in a row in which packets wait as long as they travel, although BBR is in use: others fill the queue.
+const CROWDED_ROUNDS: u32 = 16;
+/// A round trip is shorter than the shortest that was known when BBR was chosen if such a part of it is missing.
+const SHORTER_PART: u64 = 8;
+
+/// Why a controller is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Packets are lost while nothing waits.
+    RandomLoss,
+    /// CUBIC alone fills a deep queue.
+    DeepQueue,
+    /// Packets are lost where packets wait.
+    QueueLoss,
+    /// What was the shortest round trip held a queue.
+    ShorterRoundTrip,
+    /// Others fill the queue.
+    Crowded,
+}
+
+impl Cause {
+    /// As traces have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::RandomLoss => "random_loss",
+            Cause::DeepQueue => "deep_queue",
+            Cause::QueueLoss => "queue_loss",
+            Cause::ShorterRoundTrip => "shorter_round_trip",
+            Cause::Crowded => "crowded",
+        }
+    }
+}
+
+/// What is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Cubic,
+    /// Since it was chosen for that cause, when the shortest round trip was that.
+    Bbr(Cause, Duration),
+}
+
+/// The evidence of one path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Judge {
+    stage: Stage,
+    /// Why; `None` at the beginning.
+    cause: Option<Cause>,
+    /// The shortest round trip; [`Duration::MAX`] before the first.
+    min_rtt: Duration,
+    /// The longest of this round and of the last.
+    longest: [Duration; 2],
+    /// The shortest of this round.
+    round_min: Duration,
+    round_start: Instant,
+    /// Losses were declared since the last round trip was measured; none was before.
+    has_lost: bool,
+    is_first: bool,
+    /// Losses of this round with a free round trip, less those with a queue.
+    of_round: i32,
+    /// Losses of earlier rounds; with BBR in use, rounds.
+    score: i32,
+    needed: i32,
+    /// Rounds in a row with a queue that speaks for another controller.
+    rounds: u32,
+    deep_rounds: u32,
+    /// The window before CUBIC's last reduction.
+    before: u64,
+}
+
+impl Judge {
+    pub(super) const fn new() -> Judge {
+        Judge {
+            stage: Stage::Cubic,
+            cause: None,
+            min_rtt: Duration::MAX,
+            longest: [Duration::ZERO; 2],
+            round_min: Duration::MAX,
+            round_start: Instant::ZERO,
+            has_lost: false,
+            is_first: true,
+            of_round: 0,
+            score: 0,
+            needed: FIRST_NEEDED,
+            rounds: 0,
+            deep_rounds: FIRST_DEEP_ROUNDS,
+            before: 0,
+        }
+    }
+
+    pub(super) const fn cause(&self) -> Option<Cause> {
+        self.cause
+    }
+
+    pub(super) const fn min_rtt(&self) -> Duration {
+        self.min_rtt
+    }
+
+    /// The window in bytes before CUBIC's last reduction.
+    pub(super) const fn window_before(&self) -> u64 {
+        self.before
+    }
+
+    /// Losses were declared, and the window was that before.
+    pub(super) fn on_lost(&mut self, before: u64, after: u64) {
+        self.has_lost = true;
+        if after < before {
+            self.before = before;
+        }
+    }
+
+    /// Whether the other controller fits the path better, and why.
+    pub(super) fn on_ack(&mut self, now: Instant, acked: &AckedBytes) -> Option<Cause> {
+        let is_over = acked.largest_sent_at >= self.round_start;
+        let of_round = if is_over { self.end_round(now, acked.app_limited) } else { None };
+        let Some(rtt) = acked.latest_rtt else { return of_round };
+        self.min_rtt = self.min_rtt.min(rtt);
+        self.round_min = self.round_min.min(rtt);
+        self.longest[1] = self.longest[1].max(rtt);
+        if core::mem::take(&mut self.has_lost) {
+            let is_first = core::mem::replace(&mut self.is_first, false);
+            let step = match (self.is_empty(rtt), self.is_free(rtt)) {
+                (true, _) if is_first => FIRST_NEEDED,
+                (true, _) | (_, true) => 1,
+                (false, false) => -1,
+            };
+            self.of_round = self.of_round.saturating_add(step);
+        }
+        of_round.or_else(|| self.judge_losses())
+    }
+
+    /// Hardly longer than the shortest.
+    fn is_empty(&self, rtt: Duration) -> bool {
+        rtt.saturating_sub(self.min_rtt) <= (self.min_rtt / FREE_PART).max(LEAST_QUEUE)
+    }
+
+    /// Far from as long as the longest of late.
+    fn is_free(&self, rtt: Duration) -> bool {
+        let longest = self.longest[0].max(self.longest[1]);
+        rtt.saturating_sub(self.min_rtt) * 4 < longest.saturating_sub(self.min_rtt) * 3
+    }
+
+    fn judge_losses(&self) -> Option<Cause> {
+        match self.stage {
+            Stage::Cubic => {
+                (self.score.saturating_add(self.of_round) >= self.needed).then_some(Cause::RandomLoss)
+            }
+            Stage::Bbr(_, known) => {
+                (self.min_rtt + known / SHORTER_PART + LEAST_QUEUE < known).then_some(Cause::ShorterRoundTrip)
+            }
+        }
+    }
+
+    fn end_round(&mut self, now: Instant, app_limited: bool) -> Option<Cause> {
+        self.round_start = now;
+        let of_round = core::mem::take(&mut self.of_round);
+        let step = match self.stage {
+            Stage::Cubic => of_round,
+            Stage::Bbr(..) => of_round.signum(),
+        };
+        self.score = self.score.saturating_add(step).clamp(DISPROOF, MOST_SCORE.max(self.needed));
+        let shortest = core::mem::replace(&mut self.round_min, Duration::MAX);
+        self.longest = [self.longest[1], Duration::ZERO];
+        if shortest == Duration::MAX {
+            return None;
+        }
+        let wait = shortest.saturating_sub(self.min_rtt);
+        let (is_long, most, cause) = match self.stage {
+            Stage::Cubic => {
+                let is_deep = wait >= self.min_rtt * (DEEP - 1) && wait >= LEAST_DEEP;
+                (is_deep && !app_limited, self.deep_rounds, Cause::DeepQueue)
+            }
+            Stage::Bbr(Cause::DeepQueue, _) => (wait >= self.min_rtt, CROWDED_ROUNDS, Cause::Crowded),
+            Stage::Bbr(..) => (false, 1, Cause::Crowded),
+        };
+        self.rounds = if is_long { self.rounds.saturating_add(1) } else { 0 };
+        if self.rounds >= most {
+            return Some(cause);
+        }
+        let is_disproved = self.stage != Stage::Cubic && self.score <= DISPROOF;
+        is_disproved.then_some(Cause::QueueLoss)
+    }
+
+    /// The controller is the other one from now on, for that cause.
+    pub(super) fn on_changed(&mut self, cause: Cause) {
+        self.cause = Some(cause);
+        (self.rounds, self.score, self.of_round) = (0, 0, 0);
+        match (self.stage, cause) {
+            (Stage::Cubic, _) => self.stage = Stage::Bbr(cause, self.min_rtt),
+            (Stage::Bbr(..), Cause::Crowded) => {
+                self.deep_rounds = (self.deep_rounds * 4).min(MOST_DEEP_ROUNDS);
+                self.stage = Stage::Cubic;
+            }
+            (Stage::Bbr(..), _) => {
+                self.needed = (self.needed * 4).min(MOST_NEEDED);
+                self.stage = Stage::Cubic;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIN: u64 = 40;
+
+    /// A flow with a judge, whose rounds have ten acknowledgements.
+    struct Flow {
+        judge: Judge,
+        now: Instant,
+    }
+
+    impl Flow {
+        fn new() -> Flow {
+            Flow { judge: Judge::new(), now: Instant::ZERO + Duration::from_secs(1) }
+        }
+
+        /// A round whose round trips grow from the one to the other; before some of its acknowledgements packets were lost.
+        fn round(&mut self, (from, to): (u64, u64), lost: &[u64]) -> Option<Cause> {
+            let sent_at = self.now;
+            let mut change = None;
+            for index in 0..10 {
+                if lost.contains(&index) {
+                    self.judge.on_lost(100_000, 70_000);
+                }
+                let rtt = Duration::from_millis(from + (to - from) * index / 9);
+                let acked = AckedBytes {
+                    bytes: 10_000,
+                    packets: 8,
+                    largest_sent_at: if index == 0 { sent_at } else { sent_at - Duration::from_nanos(1) },
+                    app_limited: false,
+                    rtt,
+                    latest_rtt: Some(rtt),
+                    in_flight: 0,
+                    ce: 0,
+                    spurious: 0,
+                    spurious_from: None,
+                };
+                self.now = self.now + Duration::from_millis(1);
+                change = change.or(self.judge.on_ack(self.now, &acked));
+            }
+            if let Some(cause) = change {
+                self.judge.on_changed(cause);
+            }
+            change
+        }
+    }
+
+    /// Deleted, a page would be half there before slow start goes on that one loss has ended.
+    #[test]
+    fn the_first_loss_counts_twice_if_nothing_waits() {
+        let mut flow = Flow::new();
+        flow.round((MIN, MIN), &[]);
+        assert_eq!(flow.round((MIN, MIN + 2), &[3]), Some(Cause::RandomLoss));
+        let mut flow = Flow::new();
+        flow.round((MIN, MIN), &[]);
+        assert_eq!(flow.round((MIN, MIN + 20), &[5]), None, "but not where something does");
+    }
+
+    #[test]
+    fn losses_while_nothing_waits_speak_for_bbr() {
+        let mut flow = Flow::new();
+        assert_eq!(flow.round((MIN, MIN), &[]), None);
+        assert_eq!(flow.round((MIN, MIN * 2), &[9]), None, "the queue is full");
+        assert_eq!(flow.round((MIN, MIN), &[3, 6]), None, "two are chance");
+        assert_eq!(flow.round((MIN, MIN), &[5]), Some(Cause::RandomLoss));
+        assert_eq!(flow.judge.window_before(), 100_000);
+        assert_eq!(flow.judge.cause(), Some(Cause::RandomLoss));
+    }
+
+    /// Deleted, CUBIC's share of a bottleneck could go to flows that call its queue a radio link.
+    #[test]
+    fn losses_at_a_full_queue_do_not() {
+        let mut flow = Flow::new();
+        for _ in 0..100 {
+            assert_eq!(flow.round((MIN, MIN * 2), &[]), None);
+            assert_eq!(flow.round((MIN * 2, MIN * 2 + 1), &[2, 5, 9]), None);
+            assert_eq!(flow.round((MIN + 10, MIN * 2), &[9]), None, "the end of a burst");
+        }
+    }
+
+    #[test]
+    fn jitter_does_not_hide_random_losses() {
+        let mut flow = Flow::new();
+        flow.round((MIN, MIN + 40), &[]);
+        assert_eq!(flow.round((MIN + 5, MIN + 40), &[1, 2]), Some(Cause::RandomLoss));
+    }
+
+    #[test]
+    fn losses_at_a_queue_bring_cubic_back_and_each_return_needs_more() {
+        let mut flow = Flow::new();
+        flow.round((MIN, MIN), &[]);
+        assert_eq!(flow.round((MIN, MIN), &[3]), Some(Cause::RandomLoss));
+        for _ in 1..-DISPROOF {
+            assert_eq!(flow.round((MIN, MIN * 2), &[9]), None);
+        }
+        assert_eq!(flow.round((MIN, MIN * 2), &[9]), None, "its end tells");
+        assert_eq!(flow.round((MIN, MIN * 2), &[]), Some(Cause::QueueLoss));
+        assert_eq!(flow.round((MIN, MIN), &[0, 1, 2, 3, 4, 5, 6]), None);
+        assert_eq!(flow.round((MIN, MIN), &[0]), Some(Cause::RandomLoss));
+    }
+
+    /// A flow that begins while others keep the queue full knows no better.
+    #[test]
+    fn a_shorter_round_trip_voids_the_evidence() {
+        let mut flow = Flow::new();
+        flow.round((MIN * 2, MIN * 2), &[]);
+        assert_eq!(flow.round((MIN * 2, MIN * 2), &[3]), Some(Cause::RandomLoss));
+        assert_eq!(flow.round((MIN * 2 - 2, MIN * 2), &[]), None);
+        assert_eq!(flow.round((MIN, MIN), &[]), Some(Cause::ShorterRoundTrip));
+    }
+
+    #[test]
+    fn a_deep_queue_speaks_for_bbr_unless_others_fill_it() {
+        let mut flow = Flow::new();
+        flow.round((MIN, MIN * 4), &[]);
+        let rounds = (0..100).find(|_| flow.round((MIN * 4, MIN * 5), &[]) == Some(Cause::DeepQueue));
+        assert_eq!(rounds, Some(u64::from(FIRST_DEEP_ROUNDS)));
+        let rounds = (0..100).find(|_| flow.round((MIN * 3, MIN * 4), &[]) == Some(Cause::Crowded));
+        assert_eq!(rounds, Some(u64::from(CROWDED_ROUNDS) - 1));
+        let rounds = (0..100).find(|_| flow.round((MIN * 4, MIN * 5), &[]) == Some(Cause::DeepQueue));
+        assert_eq!(rounds, Some(u64::from(FIRST_DEEP_ROUNDS) * 4 - 1));
+    }
+}
