@@ -299,7 +299,7 @@ impl Connection {
         path.amplification_limit()
     }
 
-    /// Whether the peer was heard since something was sent that it should acknowledge; with several lanes nobody knows on which.
+    /// Whether the peer was heard since something was sent that it should acknowledge; with several lanes it is unknown on which.
     #[inline]
     fn is_heard(&self) -> bool {
         !self.timers.asked && self.components.lanes.is_none()
