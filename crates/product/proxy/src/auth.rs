@@ -6,6 +6,7 @@
 
 use crate::exchange::{Client, ask};
 use crate::forward;
+use crate::log::Target;
 use crate::route::Route;
 use crate::runtime;
 use crate::settings::Settings;
@@ -71,8 +72,7 @@ impl RouteService for ForwardAuth {
     }
 
     fn call(&self, request: Request<Body>) -> RouteFuture {
-        let answered = runtime::run(permit(Arc::clone(&self.0), request));
-        Box::pin(async move { answered.await.unwrap_or(Err(RouteError { status: 503, what: "" })) })
+        runtime::run(Box::pin(permit(Arc::clone(&self.0), request)))
     }
 }
 
@@ -94,8 +94,9 @@ async fn permit(asked: Arc<Asked>, request: Request<Body>) -> Result<Response<Bo
     LEFT_OUT.iter().for_each(|name| _ = parts.headers.remove(name));
     parts.headers.insert(forward::X_FORWARDED_METHOD, method);
     parts.headers.insert(forward::X_FORWARDED_URI, uri);
-    let target = format!("GET {path} for {} {}", parts.method, parts.uri);
-    (parts.method, parts.uri) = (Method::GET, Uri::from(path.clone()));
+    let method = std::mem::replace(&mut parts.method, Method::GET);
+    let uri = std::mem::replace(&mut parts.uri, Uri::from(path.clone()));
+    let target = Target { method, uri, asked: Some(path.clone()) };
     let sender = Sender::Client { from: info.peer, to: info.local };
     let client = Client { key, sender, hints: None, target: &target };
     let answered = ask(route, parts, (Body::empty(), None), client).await;

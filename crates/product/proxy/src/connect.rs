@@ -160,32 +160,35 @@ impl Connection {
         &mut self,
         mut request: Request<Sent>,
     ) -> impl Future<Output = Result<Response<Incoming>, Refused>> {
-        let (of_one, of_two, of_three) = match self {
+        let (of_one, of_several): (_, Option<Answering>) = match self {
             Connection::Http1(connection) => {
                 to_http1(&mut request);
-                (Some(connection.sender.try_send_request(request)), None, None)
+                (Some(connection.sender.try_send_request(request)), None)
             }
             Connection::Http2(connection) => {
                 to_http2(&mut request, connection.scheme());
-                (None, Some(connection.send(request)), None)
+                let sent = connection.send(request);
+                (None, Some(Box::pin(async move { Ok(sent.await?.map(Incoming::Http2)) })))
             }
             Connection::Http3(connection) => {
                 to_http2(&mut request, Scheme::H3);
                 *request.version_mut() = Version::HTTP_3;
-                (None, None, Some(connection.send(request)))
+                let sent = connection.send(request);
+                (None, Some(Box::pin(async move { Ok(sent.await?.map(Incoming::Http3)) })))
             }
         };
         async move {
-            let answered = match (of_one, of_two, of_three) {
-                (Some(sent), _, _) => sent.await?.map(Incoming::Http1),
-                (_, Some(sent), _) => sent.await?.map(Incoming::Http2),
-                (_, _, Some(sent)) => sent.await?.map(Incoming::Http3),
-                (None, None, None) => std::future::pending().await,
-            };
-            Ok(answered)
+            match (of_one, of_several) {
+                (Some(sent), _) => Ok(sent.await?.map(Incoming::Http1)),
+                (_, Some(sent)) => sent.await,
+                (None, None) => std::future::pending().await,
+            }
         }
     }
 }
+
+/// A response on a connection that takes several requests. Boxed, because it is large, and the state of other requests would be.
+type Answering = Pin<Box<dyn Future<Output = Result<Response<Incoming>, Refused>> + Send>>;
 
 /// The host is a field. RFC 9112 §3.2.1.
 fn to_http1<B>(request: &mut Request<B>) {

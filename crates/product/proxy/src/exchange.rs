@@ -10,8 +10,8 @@ use crate::failure::Failure;
 use crate::forward;
 use crate::health::Change;
 use crate::informational::Hints;
-use crate::log::{say, shown};
-use crate::response::{Lease, Received};
+use crate::log::{Target, say};
+use crate::response::{First, Lease, Received};
 use crate::route::Route;
 use crate::runtime::Realm;
 use crate::tunnel::{Held, join, join_stream};
@@ -56,7 +56,7 @@ pub(crate) async fn exchange(
     if let Some(offered) = &mut offered {
         offered.say(&mut parts.headers).map_err(|_| RouteError { status: 500, what: "" })?;
     }
-    let target = format!("{} {}", parts.method, parts.uri);
+    let target = Target { method: parts.method.clone(), uri: parts.uri.clone(), asked: None };
     let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     let answered = if announced.is_some_and(|bytes: u64| bytes > route.settings.max_content) {
         Err(Failure::TooLarge)
@@ -77,7 +77,7 @@ pub(crate) struct Client<'a> {
     /// Hears informational responses, if it does.
     pub(crate) hints: Option<Hints>,
     /// For the log.
-    pub(crate) target: &'a str,
+    pub(crate) target: &'a Target,
 }
 
 /// A request that is to be sent.
@@ -201,7 +201,7 @@ async fn attempt(
         let (mut connection, is_new) = found;
         let failure = match send(&mut connection, asked, timeouts.response).await {
             Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                return switch(response, underway, asked, timeouts.tunnel).await;
+                return Box::pin(switch(response, underway, asked, timeouts.tunnel)).await;
             }
             Ok(response) if response.status().is_success() && asked.connecting.is_some() => {
                 return open_tunnel((response, connection), underway, asked, timeouts.tunnel);
@@ -209,7 +209,12 @@ async fn attempt(
             Ok(response) => {
                 let lease = Lease { connection, underway, realm: Realm::here(), runtime: Handle::current() };
                 let progress = Arc::clone(&asked.progress);
-                return Ok(respond(response, lease, progress, timeouts.idle, asked.client.target));
+                let (mut parts, mut content) = response.into_parts();
+                forward::response(&mut parts.headers);
+                let first = first_of(&mut content).await;
+                let received = (content, first);
+                let content = Received::body(received, lease, progress, timeouts.idle, asked.client.target);
+                return Ok(Response::from_parts(parts, content));
             }
             Err(failure) => failure,
         };
@@ -230,8 +235,8 @@ async fn find(route: &Route, upstream: &Upstream, manner: Manner<'_>) -> Result<
         // One of HTTP/1.1 that has waited may be closed just now.
         Purpose::Upgrade => match pool.shared() {
             Some(connection) => {
-                let takes =
-                    timeout(route.settings.timeouts.connect, connection.takes_extended_connect()).await;
+                let takes = timeout(route.settings.timeouts.connect, connection.takes_extended_connect());
+                let takes = Box::pin(takes).await;
                 takes.is_ok_and(|takes| takes).then_some(connection)
             }
             None => None,
@@ -276,7 +281,7 @@ async fn send(
     asked.connecting = None;
     let mut connects = asked.may_connect();
     if connects {
-        let takes = timeout(patience, connection.takes_extended_connect()).await;
+        let takes = Box::pin(timeout(patience, connection.takes_extended_connect())).await;
         connects = takes.map_err(|_| Failure::Silent)?;
     }
     let Some(mut request) = asked.request.take() else { return Err(Failure::Client) };
@@ -351,21 +356,16 @@ fn open_tunnel(
     Ok(Response::from_parts(parts, content))
 }
 
-fn respond(
-    response: Response<Incoming>,
-    lease: Lease,
-    progress: Arc<Progress>,
-    patience: Duration,
-    target: &str,
-) -> Response<Body> {
-    let (mut parts, content) = response.into_parts();
-    forward::response(&mut parts.headers);
-    let content = Received::body(content, lease, progress, patience, target);
-    Response::from_parts(parts, content)
+/// What is there of the content of a response. Does not wait.
+async fn first_of(content: &mut Incoming) -> First {
+    if content.is_end_stream() {
+        return Poll::Ready(None);
+    }
+    poll_fn(|cx| Poll::Ready(Pin::new(&mut *content).poll_frame(cx))).await
 }
 
 /// Warns of a failure, and counts it.
-fn note(upstream: &Upstream, failure: &Failure, target: &str, goes_on: bool) {
+fn note(upstream: &Upstream, failure: &Failure, target: &Target, goes_on: bool) {
     if !failure.is_upstreams() {
         return;
     }
@@ -374,7 +374,7 @@ fn note(upstream: &Upstream, failure: &Failure, target: &str, goes_on: bool) {
     upstream.notice().warn(now, || {
         let answer = failure.answer().status;
         let follows = if goes_on { "tried elsewhere".to_owned() } else { format!("answered {answer}") };
-        format!("{}: {}: {failure}; {follows}", upstream.address(), shown(target))
+        format!("{}: {}: {failure}; {follows}", upstream.address(), target.shown())
     });
     if change == Change::Out {
         say(&format!(
@@ -384,8 +384,9 @@ fn note(upstream: &Upstream, failure: &Failure, target: &str, goes_on: bool) {
     }
 }
 
-fn note_full(route: &Route, target: &str) {
+fn note_full(route: &Route, target: &Target) {
     if let Some(first) = route.upstreams.first() {
-        first.notice().warn(Instant::now(), || format!("{}: {}; answered 503", shown(target), Failure::Full));
+        let say = || format!("{}: {}; answered 503", target.shown(), Failure::Full);
+        first.notice().warn(Instant::now(), say);
     }
 }

@@ -1,5 +1,8 @@
 //! What is said of failures: a line for an upstream at most once a second, with the number of those that no line has told.
 
+use http::uri::PathAndQuery;
+use http::{Method, Uri};
+use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::time::{Duration, Instant};
@@ -58,8 +61,33 @@ impl Notice {
     }
 }
 
+/// What a client has asked for. Its text is made when there is something to say, which is rare.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
+    /// The path for which another server is asked whether the client may have it.
+    pub(crate) asked: Option<PathAndQuery>,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = &self.asked {
+            write!(out, "GET {path} for ")?;
+        }
+        write!(out, "{} {}", self.method, self.uri)
+    }
+}
+
+impl Target {
+    /// Its text, such that it cannot look like anything else.
+    pub(crate) fn shown(&self) -> String {
+        shown(&self.to_string())
+    }
+}
+
 /// What a client sent, such that it cannot look like anything else.
-pub(crate) fn shown(sent: &str) -> String {
+fn shown(sent: &str) -> String {
     let bytes = sent.as_bytes();
     let cut = bytes.get(..LONGEST).unwrap_or(bytes);
     let dots = if cut.len() < bytes.len() { "…" } else { "" };

@@ -8,7 +8,7 @@ use crate::connect::Connection;
 use crate::failure::Failure;
 use crate::runtime::Realm;
 use client::tasks::spawn_on;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::runtime::Handle;
@@ -28,7 +28,7 @@ struct Lists(Mutex<HashMap<Realm, List>>);
 
 #[derive(Debug, Default)]
 struct List {
-    waiting: Vec<Waiting>,
+    waiting: VecDeque<Waiting>,
     /// A task closes those that are old.
     is_swept: bool,
     turn: Arc<Turn>,
@@ -55,17 +55,24 @@ impl Pool {
     }
 
     /// A connection that can be used at once. One that takes several requests stays here, too.
+    ///
+    /// Connections before the one that is found are not looked at: the cost does not grow with their number.
     pub(crate) fn take(&self, now: Instant) -> Option<Connection> {
         let mut lists = self.lists.lock();
         let List { waiting, .. } = lists.get_mut(&Realm::here())?;
-        waiting.retain(|waiting| waiting.is_good(now, self.keep_alive));
-        let place = waiting.iter().rposition(|waiting| waiting.connection.is_ready())?;
-        let found = waiting.get_mut(place)?;
-        if let Some(shared) = found.connection.share() {
-            found.since = now;
-            return Some(shared);
+        for place in (0..waiting.len()).rev() {
+            let found = waiting.get_mut(place)?;
+            if !found.is_good(now, self.keep_alive) {
+                waiting.remove(place);
+            } else if found.connection.is_ready() {
+                if let Some(shared) = found.connection.share() {
+                    found.since = now;
+                    return Some(shared);
+                }
+                return Some(waiting.remove(place)?.connection);
+            }
         }
-        Some(waiting.remove(place).connection)
+        None
     }
 
     /// One that takes several requests and can be used at once, if there is one.
@@ -117,9 +124,9 @@ impl Pool {
         let mut lists = self.lists.lock();
         let List { waiting, is_swept, .. } = lists.entry(realm).or_default();
         if waiting.len() >= self.most {
-            waiting.remove(0);
+            waiting.pop_front();
         }
-        waiting.push(Waiting { connection, since: Instant::now() });
+        waiting.push_back(Waiting { connection, since: Instant::now() });
         if !std::mem::replace(is_swept, true) {
             spawn_on(runtime, Box::pin(sweep(Arc::downgrade(&self.lists), realm, self.keep_alive)));
         }

@@ -6,7 +6,7 @@ use crate::runtime;
 use crate::settings::Settings;
 use crate::upstream::Upstream;
 use body::Body;
-use server::sites::{RouteError, RouteFuture, RouteService};
+use server::sites::{RouteFuture, RouteService};
 use std::sync::Arc;
 
 /// A route whose requests go on to upstreams.
@@ -30,10 +30,6 @@ impl RouteService for Proxy {
     }
 
     fn call(&self, request: http::Request<Body>) -> RouteFuture {
-        let answered = runtime::run(exchange(Arc::clone(&self.0), request));
-        Box::pin(async move {
-            // The system has no threads left.
-            answered.await.unwrap_or(Err(RouteError { status: 503, what: "" }))
-        })
+        runtime::run(Box::pin(exchange(Arc::clone(&self.0), request)))
     }
 }

@@ -1,11 +1,12 @@
 //! The content of a response on its way back, and what becomes of its connection.
 //!
 //! It is pulled by what sends it on, and hyper reads no further ahead than its buffer, so that a slow client holds back the upstream. A
-//! response that breaks off fails, over every version of HTTP: it must not look complete.
+//! response that breaks off fails, over every version of HTTP: it must not look complete. Content that is whole when its head is read,
+//! as most that is small, is handed over as bytes, and its connection waits for the next request at once.
 
 use crate::connect::{Connection, Incoming};
 use crate::content::{Progress, State};
-use crate::log::shown;
+use crate::log::Target;
 use crate::runtime::Realm;
 use crate::upstream::Underway;
 use body::{Body, BoxError};
@@ -38,19 +39,24 @@ impl Lease {
     }
 }
 
+/// What was there of content when it was first looked at.
+pub(crate) type First = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
+
 /// The content of a response as it comes from an upstream.
 pub(crate) struct Received {
+    /// Not handed on yet.
+    first: First,
     content: Incoming,
     /// `None` when nothing more comes.
     lease: Option<Lease>,
     progress: Arc<Progress>,
     /// How long it may pause.
     patience: Duration,
-    /// Ends the pause at hand, if there is one.
-    pause: Pin<Box<Sleep>>,
+    /// Ends the pause at hand, if there is one. Made with the first.
+    pause: Option<Pin<Box<Sleep>>>,
     is_paused: bool,
     /// For the log.
-    target: Box<str>,
+    target: Target,
 }
 
 /// Why a response breaks off.
@@ -77,29 +83,54 @@ impl fmt::Display for BrokenOff {
 impl std::error::Error for BrokenOff {}
 
 impl Received {
-    /// The content of the response on `lease`. Called in a runtime of tokio's.
+    /// The content of the response on `lease`.
     pub(crate) fn body(
-        content: Incoming,
+        (content, first): (Incoming, First),
         lease: Lease,
         progress: Arc<Progress>,
         patience: Duration,
-        target: &str,
+        target: &Target,
     ) -> Body {
-        if content.is_end_stream() {
-            lease.end(&progress);
-            return Body::empty();
-        }
-        let pause = Box::pin(tokio::time::sleep(patience));
-        let (lease, target) = (Some(lease), target.into());
-        Body::new(Received { content, lease, progress, patience, pause, is_paused: false, target })
+        let first = match first {
+            Poll::Ready(None) => {
+                lease.end(&progress);
+                return Body::empty();
+            }
+            Poll::Ready(Some(Ok(frame))) if content.is_end_stream() => match frame.into_data() {
+                Ok(bytes) => {
+                    lease.end(&progress);
+                    return Body::from(bytes);
+                }
+                Err(frame) => Poll::Ready(Some(Ok(frame))),
+            },
+            first => first,
+        };
+        let (lease, target) = (Some(lease), target.clone());
+        let (pause, is_paused) = (None, false);
+        Body::new(Received { first, content, lease, progress, patience, pause, is_paused, target })
     }
 
     /// Whether the pause at hand has been too long.
     fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // Without a lease nothing more is waited for.
+        let Some(Lease { runtime, .. }) = &self.lease else { return Poll::Pending };
+        let due = Instant::now() + self.patience;
+        let pause = self.pause.get_or_insert_with(|| {
+            let _context = runtime.enter();
+            Box::pin(tokio::time::sleep_until(due))
+        });
         if !std::mem::replace(&mut self.is_paused, true) {
-            self.pause.as_mut().reset(Instant::now() + self.patience);
+            pause.as_mut().reset(due);
         }
-        self.pause.as_mut().poll(cx)
+        pause.as_mut().poll(cx)
+    }
+
+    /// The next frame: the one that was there first, or what comes.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> First {
+        match std::mem::replace(&mut self.first, Poll::Pending) {
+            Poll::Pending => Pin::new(&mut self.content).poll_frame(cx),
+            first => first,
+        }
     }
 
     fn end(&mut self) {
@@ -109,7 +140,7 @@ impl Received {
     fn break_off(&mut self, why: BrokenOff) -> BrokenOff {
         if let Some(Lease { underway, .. }) = self.lease.take() {
             let upstream = underway.upstream();
-            let say = || format!("{}: {}: {why}", upstream.address(), shown(&self.target));
+            let say = || format!("{}: {}: {why}", upstream.address(), self.target.shown());
             upstream.notice().warn(Instant::now(), say);
         }
         why
@@ -125,7 +156,7 @@ impl http_body::Body for Received {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let this = &mut *self;
-        let Poll::Ready(frame) = Pin::new(&mut this.content).poll_frame(cx) else {
+        let Poll::Ready(frame) = this.poll_next(cx) else {
             ready!(this.poll_pause(cx));
             return Poll::Ready(Some(Err(this.break_off(BrokenOff::Silent))));
         };
@@ -146,10 +177,16 @@ impl http_body::Body for Received {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.content.is_end_stream()
+        self.first.is_pending() && self.content.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.content.size_hint()
+        let mut hint = self.content.size_hint();
+        if let Poll::Ready(Some(Ok(frame))) = &self.first {
+            let held = frame.data_ref().map_or(0, Bytes::len) as u64;
+            hint.upper().into_iter().for_each(|upper| hint.set_upper(upper.saturating_add(held)));
+            hint.set_lower(hint.lower().saturating_add(held));
+        }
+        hint
     }
 }

@@ -1,5 +1,8 @@
 //! Where exchanges run: on the thread of the connection if that is one of tokio's, else on a runtime that all others share.
 
+use body::Body;
+use http::Response;
+use server::sites::{RouteError, RouteFuture};
 use std::cell::Cell;
 use std::future::Future;
 use std::io;
@@ -81,18 +84,22 @@ impl<T> Drop for Task<T> {
     }
 }
 
+/// An exchange. It is boxed where it is made: it is large, and each move copies it.
+pub(crate) type Exchange = Pin<Box<dyn Future<Output = Result<Response<Body>, RouteError>> + Send>>;
+
 /// Has `exchange` run here, or on the shared runtime.
-pub(crate) fn run<T: Send + 'static>(
-    exchange: impl Future<Output = T> + Send + 'static,
-) -> Pin<Box<dyn Future<Output = io::Result<T>>>> {
+pub(crate) fn run(exchange: Exchange) -> RouteFuture {
     if Handle::try_current().is_ok() {
-        return Box::pin(async move { Ok(exchange.await) });
+        return exchange;
     }
-    match shared() {
-        Ok(runtime) => {
-            let exchange: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(exchange);
-            Box::pin(Task(runtime.spawn(exchange)))
+    let spawned = shared().map(|runtime| Task(runtime.spawn(exchange)));
+    Box::pin(async move {
+        match spawned {
+            Ok(task) => task.await.unwrap_or(Err(UNSERVED)),
+            Err(_) => Err(UNSERVED),
         }
-        Err(error) => Box::pin(std::future::ready(Err(error))),
-    }
+    })
 }
+
+/// The system has no threads left.
+const UNSERVED: RouteError = RouteError { status: 503, what: "" };

@@ -6,7 +6,7 @@
 //! that broke off breaks off the other one.
 
 use crate::connect::{Connection, Incoming};
-use crate::log::shown;
+use crate::log::Target;
 use crate::response::BrokenOff;
 use crate::upstream::Underway;
 use body::{Body, BoxError};
@@ -76,7 +76,7 @@ pub(crate) struct Held<'a> {
     /// How long nothing may move.
     pub(crate) patience: Duration,
     /// For the log.
-    pub(crate) target: &'a str,
+    pub(crate) target: &'a Target,
 }
 
 type Io = TokioIo<Upgraded>;
@@ -233,14 +233,14 @@ struct Receiving {
     underway: Underway,
     state: State,
     /// For the log.
-    target: Box<str>,
+    target: Target,
 }
 
 impl Receiving {
     fn body(source: Source, activity: Arc<Activity>, held: Held<'_>) -> Body {
         let Held { underway, target, .. } = held;
         let idle = activity.timer();
-        Body::new(Receiving { source, activity, idle, underway, state: State::Open, target: target.into() })
+        Body::new(Receiving { source, activity, idle, underway, state: State::Open, target: target.clone() })
     }
 }
 
@@ -267,7 +267,7 @@ impl http_body::Body for Receiving {
             Err(error) => {
                 let upstream = this.underway.upstream();
                 let say = || {
-                    let (address, target) = (upstream.address(), shown(&this.target));
+                    let (address, target) = (upstream.address(), this.target.shown());
                     format!("{address}: {target}: the connection broke off: {error}")
                 };
                 upstream.notice().warn(Instant::now(), say);
