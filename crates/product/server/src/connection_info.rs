@@ -106,6 +106,14 @@ impl ConnectionView<'_> {
         }
     }
 
+    /// As [`ConnectionView::server_name`], without a copy where that can be.
+    pub(crate) fn shared_server_name(&self) -> Option<Arc<str>> {
+        match self.viewed {
+            Viewed::Quic(connection) => connection.server_name().map(Arc::from),
+            Viewed::Tcp(info) => info.server_name.clone(),
+        }
+    }
+
     /// The certificates that the client has shown, its own first, which the server has verified. They are copied over HTTP/3.
     /// Source: RFC 8446 §4.4.2.
     pub fn client_certificates(&self) -> Option<Arc<[CertificateDer<'static>]>> {

@@ -301,6 +301,18 @@ pub trait FieldLines {
     fn key(&self) -> &[u8] {
         b""
     }
+
+    /// These fields as a map, if they are one: then HTTP/1.1 and 2 need no copy of them. Default: they are none. Outside semver.
+    ///
+    /// # Errors
+    /// They are none, and come back.
+    #[doc(hidden)]
+    fn into_map(self) -> Result<HeaderMap, Self>
+    where
+        Self: Sized,
+    {
+        Err(self)
+    }
 }
 
 /// The fields of a [`HeaderMap`]: their values are copied, because those may share large memory.
@@ -338,6 +350,10 @@ impl FieldLines for HeaderMap {
 
     fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
+    }
+
+    fn into_map(self) -> Result<HeaderMap, HeaderMap> {
+        Ok(self)
     }
 }
 

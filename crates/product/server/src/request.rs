@@ -58,6 +58,9 @@ pub enum Name {
     Expect,
 }
 
+/// What the text of most heads fits into, in bytes.
+const TEXT: usize = 256;
+
 const NAMES: usize = Name::Expect as usize + 1;
 
 impl Name {
@@ -213,6 +216,10 @@ impl Head {
             }
             self.text.extend_from_within(span.start as usize..span.end as usize);
             self.text.extend_from_slice(b", ");
+        }
+        if self.text.capacity() == 0 {
+            // Room for most heads at once, where it would grow field by field.
+            self.text.reserve(TEXT.max(value.len()));
         }
         self.text.extend_from_slice(value);
         // The text stays below MAX_FIELDS_SIZE times a small number, so 32 bits hold its length.

@@ -2,7 +2,7 @@
 
 use crate::date::DateText;
 use crate::low::{FieldLines, KeptFields};
-use http::header::HeaderMap;
+use http::header::{self, HeaderMap, HeaderValue};
 
 /// What the application says, and the date unless it says that too. The date is not put into the map: that costs more than to compare
 /// and encode it.
@@ -35,5 +35,12 @@ impl FieldLines for ServiceFields {
     fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let date = self.date.as_ref().map(|date| (&b"date"[..], &date[..]));
         self.map.lines().chain(date)
+    }
+
+    fn into_map(self) -> Result<HeaderMap, ServiceFields> {
+        let ServiceFields { mut map, date } = self;
+        let date = date.and_then(|date| HeaderValue::from_bytes(&date).ok());
+        date.into_iter().for_each(|date| _ = map.append(header::DATE, date));
+        Ok(map)
     }
 }

@@ -67,7 +67,7 @@ struct Secured {
 impl Secured {
     fn of(connection: ConnectionView<'_>) -> Secured {
         Secured {
-            server_name: connection.server_name().map(Arc::from),
+            server_name: connection.shared_server_name(),
             client_certificates: connection.client_certificates(),
         }
     }

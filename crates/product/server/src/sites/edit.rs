@@ -7,6 +7,7 @@ use super::field::{FieldError, field_name, field_value};
 use crate::low::FieldLines;
 use crate::response::Fields;
 use crate::service::ServiceFields;
+use http::HeaderMap;
 use std::sync::Arc;
 
 /// Fields that tell how a message is sent, or that the server answers for. RFC 9110 §7.6.1, §8.6, §6.6.1, RFC 7838.
@@ -171,6 +172,17 @@ impl FieldLines for EditedFields {
     fn key(&self) -> &[u8] {
         self.fields.value("etag").unwrap_or_default()
     }
+
+    /// Those of a service's response that nothing changes.
+    fn into_map(mut self) -> Result<HeaderMap, EditedFields> {
+        match self.of_service.take_if(|_| self.edit.is_none()) {
+            Some(fields) => fields.into_map().map_err(|fields| EditedFields {
+                of_service: Some(Box::new(fields)),
+                ..EditedFields::default()
+            }),
+            None => Err(self),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -223,6 +235,25 @@ mod tests {
         for value in ["a\r\nb", "é", " a", "a\0"] {
             assert!(edit.add("x", value).is_err(), "{value:?}");
         }
+    }
+
+    /// Deleted, a response of a service could go out without the changes of its route, or without its date.
+    #[test]
+    fn only_fields_that_nothing_changes_are_a_map() {
+        const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let of_service = |edit: Option<Edit>| {
+            let map = HeaderMap::from_iter([(http::header::ETAG, http::HeaderValue::from_static("\"1\""))]);
+            let fields = ServiceFields { map, date: DATE.as_bytes().try_into().ok() };
+            EditedFields::of_service(fields, 200, edit.map(Arc::new), b"/")
+        };
+        let lines = |fields: &EditedFields| fields.lines().map(|(name, _)| name.len()).collect::<Vec<_>>();
+        let map = of_service(None).into_map().ok().unwrap();
+        assert_eq!((map.len(), map["date"].as_bytes()), (2, DATE.as_bytes()));
+        let mut edit = Edit::default();
+        edit.remove("etag").unwrap();
+        let kept = of_service(Some(edit)).into_map().err().unwrap();
+        assert_eq!(lines(&kept), ["date".len()]);
+        assert!(EditedFields::default().into_map().is_err(), "fields of files are none");
     }
 
     /// Deleted, a response could go out with the head of another route.

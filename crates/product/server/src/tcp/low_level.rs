@@ -1,6 +1,6 @@
 //! A low-level handler over HTTP/1.1 and 2: the bridge between hyper and [`Handler`].
 //!
-//! What it costs beside HTTP/3: a future for each request, a copy of its head, a `HeaderMap` of the response's fields. Content of
+//! What it costs beside HTTP/3: a future for each request, a copy of its head, a `HeaderMap` of the response's fields unless they are one. Content of
 //! requests is lent from hyper's buffers; what the handler does not take stays here, and hyper's flow control holds back the client.
 //! Content of responses is handed over. A panic ends one request: 500 if no head of a response has left, else the stream over
 //! HTTP/2 and the connection over HTTP/1.1.
@@ -44,15 +44,24 @@ pub(crate) fn serve_handler<H: Handler>(
     setup: Setup,
     handler: H,
 ) -> io::Result<ThreadCounters> {
-    serve_by(listeners, setup, LowLevel(Rc::new(RefCell::new(handler))))
+    let (handler, buffer) = (Rc::new(RefCell::new(handler)), Rc::default());
+    serve_by(listeners, setup, LowLevel { handler, buffer })
 }
 
+/// Memory of a head that was larger than this, in bytes, is given back.
+const KEPT: usize = 16 << 10;
+
 /// The handler of a thread.
-struct LowLevel<H>(Rc<RefCell<H>>);
+struct LowLevel<H> {
+    handler: Rc<RefCell<H>>,
+    buffer: Rc<RefCell<HeadBuffer>>,
+}
 
 /// The handler for one connection.
 struct Requests<H> {
     handler: Rc<RefCell<H>>,
+    /// Memory for the head at hand, which all connections of the thread use.
+    buffer: Rc<RefCell<HeadBuffer>>,
     context: Rc<ConnectionContext>,
 }
 
@@ -62,7 +71,8 @@ impl<H: Handler> Answer for LowLevel<H> {
     type Service = Requests<H>;
 
     fn service(&self, context: ConnectionContext) -> Requests<H> {
-        Requests { handler: Rc::clone(&self.0), context: Rc::new(context) }
+        let (handler, buffer) = (Rc::clone(&self.handler), Rc::clone(&self.buffer));
+        Requests { handler, buffer, context: Rc::new(context) }
     }
 }
 
@@ -76,7 +86,8 @@ impl<H: Handler> hyper::service::Service<Request<Incoming>> for Requests<H> {
         // RFC 6585 §5: 431.
         let refusal = account.head.refusal().map(|(status, _)| status);
         let refusal = refusal.or_else(|| account.head.is_too_large().then_some(431));
-        let mut head: Option<H::Head> = caught(|| take_head(&request, refusal)).ok();
+        let mut head: Option<H::Head> =
+            caught(|| take_head(&request, refusal, &mut self.buffer.borrow_mut())).ok();
         let has_interims =
             self.context.protocol == Protocol::Http1 && informational::is_known_to(request.version());
         let offer = has_interims.then(|| tunnel::offer(&request)).flatten().filter(|_| refusal.is_none());
@@ -100,9 +111,8 @@ impl<H: Handler> hyper::service::Service<Request<Incoming>> for Requests<H> {
 }
 
 /// What the handler keeps of the head of `request`, or of its refusal.
-fn take_head<T: low::Head>(request: &Request<Incoming>, refusal: Option<u16>) -> T {
+fn take_head<T: low::Head>(request: &Request<Incoming>, refusal: Option<u16>, buffer: &mut HeadBuffer) -> T {
     let mut head = T::default();
-    let mut buffer = HeadBuffer::default();
     let read = match target::protocol(request) {
         Some(protocol) => buffer.extended_connect(request, protocol),
         None => buffer.request(request),
@@ -111,6 +121,9 @@ fn take_head<T: low::Head>(request: &Request<Incoming>, refusal: Option<u16>) ->
         (Some(status), _) => head.on_refused(status),
         (None, Ok(request)) => head.on_request(&request),
         (None, Err(_)) => head.on_refused(400),
+    }
+    if buffer.memory() > KEPT {
+        *buffer = HeadBuffer::default();
     }
     head
 }
@@ -342,11 +355,14 @@ impl<H: Handler> Call<'_, H> {
 
 fn begin<F: low::FieldLines, C>(response: low::Response<F, C>) -> Begun<C> {
     let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut map = HeaderMap::new();
-    for (name, value) in response.fields.lines() {
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
-            map.append(name, value);
+    let map = response.fields.into_map().unwrap_or_else(|fields| {
+        let mut map = HeaderMap::new();
+        for (name, value) in fields.lines() {
+            if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+                map.append(name, value);
+            }
         }
-    }
+        map
+    });
     (status, map, response.body)
 }
