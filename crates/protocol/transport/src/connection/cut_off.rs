@@ -6,6 +6,9 @@
 //! PINGs are under congestion control, and fewer than one each round trip (RFC 8085 §3.1.2). After [`PATIENCE`] the probe timeouts are
 //! left alone.
 //!
+//! A client that can go back to a path that it has left does not ask: a server to which the proof of the new address has not come sends
+//! little, and questions without an answer would take the client back.
+//!
 //! Rejected: to ask whenever an answer is awaited and nothing comes. A stream of events would bring a PING for each of them.
 
 use base::time::{Duration, Instant};

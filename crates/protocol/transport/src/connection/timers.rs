@@ -230,7 +230,8 @@ impl Connection {
         let may_ask = self.side.is_client()
             && self.handshake.is_confirmed()
             && self.components.streams.awaits_answers()
-            && !self.components.control_frames.owes_ping();
+            && !self.components.control_frames.owes_ping()
+            && !self.paths.has_left_one();
         if !may_ask {
             return None;
         }

@@ -57,6 +57,11 @@ impl Paths {
         last.is_some()
     }
 
+    /// Whether the client has left a path on which it could go on.
+    pub(crate) fn has_left_one(&self) -> bool {
+        !self.others.is_empty()
+    }
+
     /// The server has answered where the client wants to move. Why it wants to.
     pub(crate) fn proved_move(&self) -> Option<MoveCause> {
         match self.own_move {
