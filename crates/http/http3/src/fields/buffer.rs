@@ -3,9 +3,10 @@
 use super::head::{Judgement, RequestHead, Trailers};
 use super::target::{ExtendedConnect, Malformed};
 use super::validate;
-use http::header::{self, HeaderMap, HeaderName};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request};
 use qpack::FieldSection;
+use std::collections::HashSet;
 
 /// Fields that HTTP/3 has not. RFC 9114 §4.2. The authority has a line of its own.
 const LEFT_OUT: [HeaderName; 6] = [
@@ -106,25 +107,32 @@ impl HeadBuffer {
 }
 
 fn push(section: &mut FieldSection, fields: &HeaderMap) {
-    let is_nominated = |name: &HeaderName| {
-        fields.get_all(header::CONNECTION).iter().any(|value| nominates(value.as_bytes(), name))
-    };
-    let has_connection = fields.contains_key(header::CONNECTION);
+    let nominated = nominated(fields);
     for (name, value) in fields {
         let is_left_out = LEFT_OUT.contains(name)
             || *name == header::TE && value.as_bytes() != b"trailers"
-            || has_connection && is_nominated(name);
+            || nominated.contains(name);
         if !is_left_out {
             section.push(name.as_str().as_bytes(), value.as_bytes());
         }
     }
 }
 
-/// Whether the field `name` concerns the connection alone, by a value of the field connection. RFC 9110 §7.6.1. Content has its length
-/// whatever a client says of that.
-fn nominates(connection: &[u8], name: &HeaderName) -> bool {
-    let mut options = connection.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-    *name != header::CONTENT_LENGTH && options.any(|option| option.eq_ignore_ascii_case(name.as_ref()))
+/// The fields that concern the connection alone, by a value of the field connection. RFC 9110 §7.6.1. Content has its length whatever a
+/// client says of that. A set, because a client may name as many as a head has room for, and each as often.
+fn nominated(fields: &HeaderMap) -> HashSet<HeaderName> {
+    let values = fields.get_all(header::CONNECTION).iter().map(HeaderValue::as_bytes);
+    let options = values.flat_map(|value| value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+    let named = options.filter(|option| !is_about_the_connection(option));
+    named
+        .filter_map(|option| HeaderName::from_bytes(option).ok())
+        .filter(|name| *name != header::CONTENT_LENGTH && fields.contains_key(name))
+        .collect()
+}
+
+/// What nearly every field connection says. It names no field that is not left out anyway.
+fn is_about_the_connection(option: &[u8]) -> bool {
+    [&b"keep-alive"[..], b"close", b"upgrade"].iter().any(|known| option.eq_ignore_ascii_case(known))
 }
 
 #[cfg(test)]
@@ -146,6 +154,11 @@ mod tests {
             head.fields().map(|line| (line.name, line.value)).collect::<Vec<_>>(),
             [(&b"x-mine"[..], &b"1"[..]), (b"x-mine", b"2")]
         );
+        let many = format!("Close, {}x-last", "x-mine, x-none, ".repeat(2_000));
+        let request = Request::get("/").header("host", "h").header("connection", many).header("x-mine", "1");
+        let request = request.header("x-last", "1").header("x-kept", "1").body(()).unwrap();
+        let head = buffer.request(&request).unwrap();
+        assert_eq!(head.fields().map(|line| line.name).collect::<Vec<_>>(), [b"x-kept"]);
         let request = Request::options("https://h/*").header("content-length", "7").body(()).unwrap();
         assert_eq!(buffer.request(&request).unwrap().content_length(), Some(7));
         let mut kept = HeadBuffer::default();
