@@ -38,7 +38,7 @@ fn a_small_budget_is_kept_and_honest_clients_are_served() {
     let folder = folder();
     let budget = Budget::new(LIMIT);
     let mut world = world(server(within(&budget, options(folder.path()))), 300);
-    let besiegers = besiege(&mut world, 60);
+    let besiegers = besiege(&mut world, 90);
     assert!(besiegers.len() > 20, "{} got in", besiegers.len());
     assert!(budget.held() <= LIMIT && budget.held() > LIMIT / 2, "{} held", budget.held());
     world.client_config_mut().transport = Arc::new(TransportConfig::default());
