@@ -263,7 +263,8 @@ async fn over_http3(port: u16, (path, fields, early): Asked, tell: Sender<Head>,
     let mut fields = decoded(&head);
     let status = fields.remove(":status").expect("a status").parse().expect("digits");
     tell.send((status, fields)).expect("the test waits");
-    pump((To::Http3(send), From::Http3(recv, 0)), ends).await;
+    // Dropped before the connection is closed, a stream would end as if all had been said.
+    let _halves = pump((To::Http3(send), From::Http3(recv, 0)), ends).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     connection.close(0x100_u32.into(), b"");
     endpoint.wait_idle().await;
@@ -433,8 +434,8 @@ impl From {
     }
 }
 
-/// Moves bytes between the test and the other end, until both directions have ended or the test gives it up.
-pub(crate) async fn pump((mut to, mut from): (To, From), ends: Ends) {
+/// Moves bytes between the test and the other end, until both directions have ended or the test gives it up. Returns its halves of the stream.
+pub(crate) async fn pump((mut to, mut from): (To, From), ends: Ends) -> (To, From) {
     let Ends { far, mut resets, broken } = ends;
     let (mut reader, mut writer) = far.into_split();
     let moved = async {
@@ -473,4 +474,5 @@ pub(crate) async fn pump((mut to, mut from): (To, From), ends: Ends) {
         what = given_up => if what == GivenUp::Stream { to.reset() },
         () = moved => {}
     }
+    (to, from)
 }
