@@ -271,17 +271,11 @@ mod tests {
                     self.judge.on_lost(100_000, 70_000);
                 }
                 let rtt = Duration::from_millis(from + (to - from) * index / 9);
+                let largest_sent_at = if index == 0 { sent_at } else { sent_at - Duration::from_nanos(1) };
                 let acked = AckedBytes {
-                    bytes: 10_000,
-                    packets: 8,
-                    largest_sent_at: if index == 0 { sent_at } else { sent_at - Duration::from_nanos(1) },
-                    app_limited: false,
                     rtt,
                     latest_rtt: Some(rtt),
-                    in_flight: 0,
-                    ce: 0,
-                    spurious: 0,
-                    spurious_from: None,
+                    ..super::super::tests::acked(10_000, largest_sent_at)
                 };
                 self.now = self.now + Duration::from_millis(1);
                 change = change.or(self.judge.on_ack(self.now, &acked));

@@ -246,16 +246,9 @@ mod tests {
 
     fn acked(bytes: u64, sent_at: Instant) -> AckedBytes {
         AckedBytes {
-            bytes,
-            packets: 1,
-            largest_sent_at: sent_at,
-            app_limited: false,
             rtt: Duration::from_millis(10),
             latest_rtt: None,
-            in_flight: 0,
-            ce: 0,
-            spurious: 0,
-            spurious_from: None,
+            ..super::super::tests::acked(bytes, sent_at)
         }
     }
 

@@ -161,18 +161,7 @@ mod tests {
     }
 
     fn acked(sent_at: Instant, rtt: Duration) -> AckedBytes {
-        AckedBytes {
-            bytes: 1_000,
-            packets: 1,
-            largest_sent_at: sent_at,
-            app_limited: false,
-            rtt,
-            latest_rtt: Some(rtt),
-            in_flight: 0,
-            ce: 0,
-            spurious: 0,
-            spurious_from: None,
-        }
+        AckedBytes { rtt, latest_rtt: Some(rtt), ..super::super::tests::acked(1_000, sent_at) }
     }
 
     fn start() -> (HyStart, Instant) {

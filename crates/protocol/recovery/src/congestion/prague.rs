@@ -273,18 +273,9 @@ mod tests {
                 let sign = super::super::tests::marks(sent_at, sent_at, ce);
                 self.prague.on_congestion(self.now, &sign);
             }
-            let acked = AckedBytes {
-                bytes: window,
-                packets,
-                largest_sent_at: sent_at,
-                app_limited: false,
-                rtt: self.rtt,
-                latest_rtt: Some(self.rtt),
-                in_flight: 0,
-                ce,
-                spurious: 0,
-                spurious_from: None,
-            };
+            let (rtt, latest_rtt) = (self.rtt, Some(self.rtt));
+            let acked =
+                AckedBytes { packets, rtt, latest_rtt, ce, ..super::super::tests::acked(window, sent_at) };
             self.prague.on_ack(self.now, &acked);
             self.now = self.now + Duration::from_nanos(1);
             self.prague.window().size()

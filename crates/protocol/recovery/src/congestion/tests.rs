@@ -17,7 +17,7 @@ fn ms(millis: u64) -> Instant {
 }
 
 /// What an ACK frame acknowledges of a sender that keeps its window full.
-fn acked(bytes: u64, largest_sent_at: Instant) -> AckedBytes {
+pub(super) fn acked(bytes: u64, largest_sent_at: Instant) -> AckedBytes {
     AckedBytes {
         bytes,
         packets: bytes.div_ceil(u64::from(MTU)),

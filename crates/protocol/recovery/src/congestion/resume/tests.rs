@@ -35,16 +35,10 @@ impl Sender {
 
     fn acked(&self, bytes: u64, sent_at: Instant, in_flight: u64) -> AckedBytes {
         AckedBytes {
-            bytes,
-            packets: bytes / u64::from(MTU),
-            largest_sent_at: sent_at,
-            app_limited: false,
             rtt: RTT,
             latest_rtt: Some(self.now.saturating_since(sent_at)),
             in_flight,
-            ce: 0,
-            spurious: 0,
-            spurious_from: None,
+            ..crate::congestion::tests::acked(bytes, sent_at)
         }
     }
 
