@@ -10,7 +10,7 @@ use common::{Random, Reference, check, kernels, portable};
 #[test]
 fn lengths_around_vectors_and_chunks() {
     let vectors: Vec<usize> = if cfg!(miri) {
-        vec![0, 1, 16, 33, 65, 129, 255, 301, 513, 777]
+        vec![0, 1, 16, 33, 65, 129, 255, 301, 511, 513, 777]
     } else {
         (0..=1_200).chain([2_047, 2_048, 2_049, 8_900, 16_384]).collect()
     };

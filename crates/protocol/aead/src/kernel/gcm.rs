@@ -307,7 +307,8 @@ pub(super) unsafe fn crypt<V: Vector, const OPENS: bool>(
     payload_len: usize,
     rest: *const u8,
 ) -> __m128i {
-    const { assert!(CHUNK * V::BLOCKS <= POWERS) };
+    // What is left at the end is less than a chunk in bytes, but it can have as many blocks. The block with the lengths follows.
+    const { assert!(CHUNK * V::BLOCKS < POWERS) };
     unsafe {
         let upper = u64::from(nonce.head) << 32 | nonce.tail >> 32;
         let lower = nonce.tail << 32;

@@ -7,8 +7,12 @@ use crate::Instructions;
 use core::arch::x86_64::*;
 use zeroize::Zeroize;
 
-/// Powers of the hash key that are kept: as many as a chunk of the widest vectors has blocks.
-pub(super) const POWERS: usize = 32;
+/// Powers of the hash key that are kept: as many as a chunk of the widest vectors has blocks, and one more for the block with the
+/// lengths, which follows a chunk that is not quite full.
+pub(super) const POWERS: usize = 33;
+
+/// Places for them: a chunk's begin at the start of a cache line.
+const PLACES: usize = POWERS.next_multiple_of(4);
 
 /// Zeros behind the powers, for the lanes of a vector that is not full.
 const PADDING: usize = 4;
@@ -25,8 +29,8 @@ pub(crate) struct RoundKeys {
 /// A key as the kernel uses it.
 #[repr(C, align(64))]
 pub(crate) struct Material {
-    /// The highest power first, the first one last; bytes reversed, with one factor of x more. Then zeros.
-    powers: [[u8; 16]; POWERS + PADDING],
+    /// Zeros, then the highest power first, the first one last; bytes reversed, with one factor of x more. Then zeros.
+    powers: [[u8; 16]; PLACES + PADDING],
     round_keys: RoundKeys,
 }
 
@@ -116,7 +120,7 @@ impl Material {
     #[target_feature(enable = "aes,pclmulqdq,avx")]
     pub(super) fn new(instructions: Instructions, key: &[u8]) -> Material {
         let mut material =
-            Material { powers: [[0; 16]; POWERS + PADDING], round_keys: RoundKeys::new(instructions, key) };
+            Material { powers: [[0; 16]; PLACES + PADDING], round_keys: RoundKeys::new(instructions, key) };
         material.raise();
         material
     }
@@ -134,7 +138,7 @@ impl Material {
         // SAFETY: the array has 16 bytes.
         let first = unsafe { _mm_loadu_si128(hash_key.as_ptr().cast()) };
         let mut power = first;
-        for place in self.powers[..POWERS].iter_mut().rev() {
+        for place in self.powers[PLACES - POWERS..PLACES].iter_mut().rev() {
             // SAFETY: the place has 16 bytes.
             unsafe { _mm_storeu_si128(place.as_mut_ptr().cast(), power) };
             // SAFETY: the features are this function's.
@@ -169,7 +173,7 @@ impl Material {
     pub(super) unsafe fn power<V: Vector>(&self, power: usize) -> V {
         debug_assert!((1..=POWERS).contains(&power));
         // SAFETY: there are as many powers, and behind the first one zeros for the other lanes of the widest vector.
-        unsafe { V::load(self.powers.as_ptr().add(POWERS - power).cast()) }
+        unsafe { V::load(self.powers.as_ptr().add(PLACES - power).cast()) }
     }
 }
 

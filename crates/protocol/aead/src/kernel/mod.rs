@@ -8,6 +8,8 @@
 
 mod gcm;
 mod ghash;
+#[cfg(test)]
+mod lanes;
 mod material;
 mod vector;
 
