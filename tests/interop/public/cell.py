@@ -26,6 +26,9 @@ from trace import PORT, Trace
 NOT_OFFERED = 127
 SECOND_ADDRESS = "198.18.0.3"  # where a client moves, or has a second path
 LAB = os.environ.get("TERCEL_LAB", TERCEL)
+# Of a capture's buffer: seconds of the links here. The kernel clears it when the capture begins, and nothing else runs on that core meanwhile: 150 ms
+# for 64 MiB on a slow machine.
+CAPTURE_MIB = "8"
 
 
 @dataclasses.dataclass
@@ -196,7 +199,7 @@ class Run:
 
     def capture(self, processes, side):
         path = self.folder / f"{side}.pcap"
-        command = [*self.inside(side), "dumpcap", "-q", "-P", "-i", f"{side}0", "-B", "64", "-f", f"udp port {PORT}", "-w", path]
+        command = [*self.inside(side), "dumpcap", "-q", "-P", "-i", f"{side}0", "-B", CAPTURE_MIB, "-f", f"udp port {PORT}", "-w", path]
         return processes.start(f"capture-{side}", command)
 
     def wait_for_captures(self, captures):
