@@ -98,7 +98,7 @@ impl PacketKey {
     ///
     /// # Panics
     /// If `packet` is shorter than header, `rest` and tag, or longer than a datagram can be.
-    #[inline]
+    #[inline(always)] // as in the kernel
     pub fn seal_with(&self, pn: u64, packet: &mut [u8], header_len: usize, rest: &[u8]) {
         if let Cipher::Kernel(key) = &self.cipher {
             return key.seal_with(self.nonce(pn), packet, header_len, rest);

@@ -98,6 +98,24 @@ impl Space {
         self.next_pn += 1;
     }
 
+    /// The number of the next packet, and how many follow each other from it on before one is skipped.
+    #[inline]
+    pub(crate) fn next_packet_numbers(&self) -> (u64, u64) {
+        (self.next_pn, self.skip_at.saturating_sub(self.next_pn))
+    }
+
+    /// The number so many packets later is skipped.
+    #[cfg(test)]
+    pub(crate) fn skip_after(&mut self, packets: u64) {
+        self.skip_at = self.next_pn + packets;
+    }
+
+    /// Packets with this many of those numbers have been sent.
+    #[inline]
+    pub(crate) fn on_run_sent(&mut self, count: u64) {
+        self.next_pn += count;
+    }
+
     /// A timeout asks for this many packets whatever congestion control says. Source: RFC 9002 §6.2.4.
     pub(crate) fn owe_probes(&mut self, count: u8) {
         self.probes_owed = count;

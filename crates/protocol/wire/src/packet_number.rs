@@ -12,10 +12,7 @@ use crate::writer::Writer;
 /// drops it as not authentic, which looks like a loss.
 #[inline]
 pub const fn encoded_size(pn: u64, largest_acked: Option<u64>) -> usize {
-    let outstanding = match largest_acked {
-        Some(acked) => pn.saturating_sub(acked),
-        None => pn.saturating_add(1),
-    };
+    let outstanding = outstanding(pn, largest_acked);
     // RFC 9000 §17.1: more than twice the range of outstanding packets must be representable, and enough for packets that arrive
     // after later ones should be.
     //= rfc9000/17.1#1
@@ -28,6 +25,27 @@ pub const fn encoded_size(pn: u64, largest_acked: Option<u64>) -> usize {
     } else {
         4
     }
+}
+
+/// Packet numbers up to `pn` of which nothing is known to have arrived.
+#[inline]
+const fn outstanding(pn: u64, largest_acked: Option<u64>) -> u64 {
+    match largest_acked {
+        Some(acked) => pn.saturating_sub(acked),
+        None => pn.saturating_add(1),
+    }
+}
+
+/// How many packet numbers from `pn` on take as many bytes as it does, by [`encoded_size`].
+#[inline]
+pub const fn equally_long(pn: u64, largest_acked: Option<u64>) -> u64 {
+    let end: u64 = match encoded_size(pn, largest_acked) {
+        1 => 1 << 4,
+        2 => 1 << 12,
+        3 => 1 << 20,
+        _ => return u64::MAX,
+    };
+    end.saturating_sub(outstanding(pn, largest_acked))
 }
 
 /// Writes the lowest `size` (1 to 4) bytes of `pn`.
@@ -92,6 +110,19 @@ mod tests {
         assert_eq!(encoded_size(0xac5c02, Some(0xabe8b3)), 3);
         assert_eq!(encoded_size(0xace8fe, Some(0xabe8b3)), 3);
         assert_eq!(encoded_size(0xabe8b3 + 4_095, Some(0xabe8b3)), 2);
+    }
+
+    #[test]
+    fn numbers_are_equally_long_up_to_the_next_size() {
+        for (pn, acked, count) in
+            [(0, None, 15), (14, None, 1), (15, None, 4_080), (20, Some(19), 15), (35, Some(19), 4_080)]
+        {
+            assert_eq!(equally_long(pn, acked), count, "{pn} behind {acked:?}");
+            let last = pn + count - 1;
+            assert_eq!(encoded_size(last, acked), encoded_size(pn, acked));
+            assert_eq!(encoded_size(last + 1, acked), encoded_size(pn, acked) + 1);
+        }
+        assert_eq!(equally_long(1 << 20, Some(0)), u64::MAX, "there is no larger size");
     }
 
     /// Deleted, a packet that 30 ms of a fast sender overtake would be dropped by its receiver.

@@ -143,6 +143,35 @@ impl<F: Copy> Ledger<F> {
         }
     }
 
+    /// Records `count` packets in one step that are alike but for their numbers, which follow each other from `first` on, and for
+    /// the one frame of each. They are in flight, as what carries data is.
+    #[inline]
+    pub fn on_run_sent(&mut self, first: SentPacket, count: u64, frame: impl Fn(u64) -> F) {
+        debug_assert!(first.pn >= self.next, "packet numbers rise");
+        debug_assert!(first.flags.has(PacketFlags::DATA), "a run is of data");
+        if count == 0 {
+            return;
+        }
+        if first.pn != self.next {
+            self.skip_to(first.pn);
+        }
+        while self.next + count - self.base > self.slots.capacity() {
+            self.slots.grow(self.base, self.next);
+        }
+        for index in 0..count {
+            let frames = [frame(index)];
+            let start = match self.frames.push(&frames) {
+                Some(start) => start,
+                None => self.push_frames_growing(&frames),
+            };
+            self.slots.set(self.next, Slot::outstanding(&first, start, 1));
+            self.next += 1;
+        }
+        self.flight.bytes += u64::from(first.size) * count;
+        self.flight.ack_eliciting += count as u32;
+        self.last_ack_eliciting_at = Some(first.sent_at);
+    }
+
     /// Takes in an ACK frame: inclusive ranges, descending, as on the wire. Calls `acked` once for each newly
     /// acknowledged packet, ascending within each range. After an error the connection must close.
     pub fn on_ack(

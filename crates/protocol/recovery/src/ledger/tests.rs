@@ -58,6 +58,36 @@ fn acknowledged_once_ascending_within_a_range() {
     assert_eq!(ledger.in_flight_bytes(), 3 * 1200);
 }
 
+/// Deleted, a run could be remembered otherwise than its packets one by one.
+#[test]
+fn a_run_is_as_its_packets_one_by_one() {
+    let mut rng = Rng::from_u64(25);
+    for seed in 0..2_000 {
+        let (mut run, mut single) = (Ledger::new(), Ledger::new());
+        for step in 0..pick(&mut rng, 1, 20) {
+            let (now, next) = (ms(step), run.largest_sent().map_or(0, |pn: u64| pn + 1));
+            if rng.below(3) == 0 && next > 0 {
+                let low = rng.below(next);
+                let ranges = [low..=pick(&mut rng, low, next)];
+                assert_eq!(ack(&mut run, &ranges), ack(&mut single, &ranges), "{seed}");
+                let lost =
+                    |ledger: &mut Ledger<u64>| ledger.detect_losses(now, thresholds(5), &mut |_, _| {});
+                assert_eq!(lost(&mut run), lost(&mut single), "{seed}");
+            }
+            let is_skipped = rng.below(4) == 0;
+            let first = data(next + u64::from(is_skipped), now);
+            let count = rng.below(70);
+            run.on_run_sent(first, count, |index| first.pn + index);
+            for pn in first.pn..first.pn + count {
+                single.on_sent(SentPacket { pn, ..first }, &[pn]);
+            }
+            // A run may make the ring grow before its first packet.
+            [&run, &single].map(|ledger| ledger.slots.steps.set(0));
+            assert_eq!(format!("{run:?}"), format!("{single:?}"), "{seed}");
+        }
+    }
+}
+
 #[test]
 fn never_sent_and_skipped_numbers_are_an_error_for_good() {
     let mut ledger = filled(10);

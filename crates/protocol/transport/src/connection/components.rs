@@ -227,12 +227,6 @@ pub(super) fn wants(
     permitted.any(|row| (row.wants)(components, space, now))
 }
 
-/// Bytes of content that wait in all components.
-#[inline]
-pub(super) fn unsent(components: &Components) -> u64 {
-    COMPONENTS.iter().map(|row| (row.unsent)(components)).sum()
-}
-
 /// Calls a function for one row after the other. Each row is known when it is compiled, so that a component which has nothing
 /// to send costs a packet a comparison and no call.
 macro_rules! each_row {
@@ -243,6 +237,34 @@ macro_rules! each_row {
         const { assert!([$($row),+].len() == COMPONENTS.len(), "a row is missing") };
         $($do::<$row> $arguments;)+
     };
+}
+
+/// The row of the streams' data.
+const DATA: usize = 11;
+
+/// Whether nothing but data of streams would be written into a packet.
+#[inline]
+pub(super) fn only_data_waits(components: &Components, space: &Space, now: Instant) -> bool {
+    let mut others = false;
+    each_row!(note_other(components, space, now, &mut others));
+    // An ACK frame goes along wherever there is anything to acknowledge.
+    !others && space.acks.urgency(now) == AckUrgency::None
+}
+
+/// Notes whether the component of one row wants to write, but for the streams' data.
+#[inline]
+fn note_other<const ROW: usize>(components: &Components, space: &Space, now: Instant, others: &mut bool) {
+    if ROW != DATA
+        && let Some(row) = COMPONENTS.get(ROW)
+    {
+        *others |= (row.wants)(components, space, now);
+    }
+}
+
+/// Bytes of content that wait in all components.
+#[inline]
+pub(super) fn unsent(components: &Components) -> u64 {
+    COMPONENTS.iter().map(|row| (row.unsent)(components)).sum()
 }
 
 /// The packet that components write into, as far as they need to know it.

@@ -445,10 +445,17 @@ impl OneRttKeys {
         }
     }
 
+    /// How many packets the local key may seal before an update should start.
+    #[inline]
+    pub(super) fn fresh_for(&self, config: &TransportConfig) -> u64 {
+        let fresh = config.key_update_after.min(self.local.confidentiality_limit() / 2);
+        fresh.saturating_sub(self.usage.sealed)
+    }
+
     /// What the number of packets sealed asks for.
     #[inline]
     pub(super) fn usage(&self, config: &TransportConfig) -> KeyUsage {
-        if self.usage.sealed < config.key_update_after.min(self.local.confidentiality_limit() / 2) {
+        if self.fresh_for(config) > 0 {
             KeyUsage::Fresh
         //= rfc9001/6.6#1
         } else if self.usage.sealed < self.local.confidentiality_limit() {

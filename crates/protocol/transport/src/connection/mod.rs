@@ -39,6 +39,7 @@ mod plan;
 mod probes;
 mod receive;
 mod repeats;
+mod run;
 mod scheduler;
 mod seal;
 mod timer_state;

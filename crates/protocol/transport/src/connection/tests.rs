@@ -32,6 +32,7 @@ mod paths;
 mod repeats;
 mod reset_at;
 mod rules;
+mod runs;
 mod silence;
 mod timestamps;
 mod traces;

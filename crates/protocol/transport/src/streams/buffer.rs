@@ -115,6 +115,13 @@ impl SendBuffer {
         self.slice(offset, len).is_some()
     }
 
+    /// How many bytes from `offset` on, which must be the first never sent, are in one chunk, as above.
+    #[inline]
+    pub(super) fn next_contiguous(&mut self, offset: u64) -> u64 {
+        self.advance_to(offset);
+        self.chunks.get(self.cursor).map_or(0, |chunk| chunk.end().saturating_sub(offset))
+    }
+
     /// The `len` bytes from `offset` on, if they are in the chunk at the cursor.
     #[inline]
     pub(super) fn slice(&self, offset: u64, len: usize) -> Option<&[u8]> {

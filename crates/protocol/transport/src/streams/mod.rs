@@ -23,6 +23,7 @@ mod queue;
 mod recv;
 mod resting;
 mod rewind;
+mod run;
 mod send;
 mod send_allowance;
 mod slots;
@@ -32,6 +33,7 @@ mod stream;
 mod tests;
 
 pub use config::{OpenError, Priority, ResetAtError, StreamConfig, WriteError};
+pub(crate) use run::Run;
 
 use crate::error::TransportError;
 use crate::flow::{Step, Window};
@@ -117,6 +119,9 @@ pub(crate) struct Streams {
     /// Acknowledged ranges that streams have heard of.
     #[cfg(test)]
     pub(crate) acked_ranges: u64,
+    /// Packets that were written in runs.
+    #[cfg(test)]
+    pub(crate) in_runs: u64,
     send_allowance: SendAllowance,
     /// Some streams of ours wait for the peer's permission (rewind.rs).
     has_withheld: bool,
@@ -145,6 +150,8 @@ impl Streams {
             delivered: 0,
             #[cfg(test)]
             acked_ranges: 0,
+            #[cfg(test)]
+            in_runs: 0,
             send_allowance: SendAllowance::new(config),
             has_withheld: false,
             limits: StreamLimits::of(config),

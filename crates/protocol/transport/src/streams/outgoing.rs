@@ -14,7 +14,7 @@ use crate::stream_id::Dir;
 use wire::frame;
 
 /// A STREAM frame is not begun in less room than this: the header would be most of it.
-const MIN_ROOM: usize = 24;
+pub(super) const MIN_ROOM: usize = 24;
 
 /// Who may write now, and what.
 #[derive(Clone, Copy)]

@@ -154,6 +154,16 @@ impl SendQueue {
         }
     }
 
+    /// The stream in front, if it stays there however often it is served.
+    #[inline]
+    pub(super) fn lasting_front(&self) -> Option<Slot> {
+        let first = self.occupied.trailing_zeros() as usize;
+        let Ends { head, tail } = *self.ends.get(first).filter(|_| first < LISTS)?;
+        let takes_turns =
+            if first.is_multiple_of(2) { self.occupied >> first & 2 != 0 } else { head != tail };
+        (!takes_turns).then_some(Slot(head))
+    }
+
     /// The stream in front was served and has more: if it shares, the next one's turn has come.
     #[inline]
     pub(super) fn on_served(&mut self, slot: Slot, id: StreamId, priority: Priority) {

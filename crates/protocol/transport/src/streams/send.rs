@@ -188,7 +188,7 @@ impl SendStream {
     }
 
     #[inline]
-    fn sent(&self) -> u64 {
+    pub(super) fn sent(&self) -> u64 {
         self.credit.used()
     }
 
@@ -361,6 +361,18 @@ impl SendStream {
         packet.writer.advance(layout.len);
         packet.sent(SentFrame::Stream { id, offset, len: layout.len as u16, fin });
         layout.len as u64
+    }
+
+    /// How many bytes that were never sent are in one piece, from `offset` on, which is the first of them.
+    #[inline]
+    pub(super) fn next_contiguous(&mut self, offset: u64) -> u64 {
+        self.buffer.next_contiguous(offset)
+    }
+
+    /// The bytes of that piece.
+    #[inline]
+    pub(super) fn slice(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        self.buffer.slice(offset, len)
     }
 
     /// The bytes of a packet's rest.
