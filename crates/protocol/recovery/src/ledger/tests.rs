@@ -82,7 +82,9 @@ fn a_run_is_as_its_packets_one_by_one() {
                 single.on_sent(SentPacket { pn, ..first }, &[pn]);
             }
             // A run may make the ring grow before its first packet.
-            [&run, &single].map(|ledger| ledger.slots.steps.set(0));
+            for ledger in [&run, &single] {
+                ledger.slots.steps.set(0);
+            }
             assert_eq!(format!("{run:?}"), format!("{single:?}"), "{seed}");
         }
     }
