@@ -60,7 +60,7 @@ fn run(every: u64, holes: Holes) -> f64 {
         let first = if holes == Holes::None { 0..=largest } else { low.min(largest)..=largest };
         let second = low.saturating_sub(1_000)..=low.saturating_sub(2);
         let ranges = if holes == Holes::None || low < 1_000 { 1 } else { 2 };
-        let acked = ledger.on_ack([first, second].into_iter().take(ranges), &mut |packet, frames| {
+        let acked = ledger.on_ack([first, second].into_iter().take(ranges), &mut |packet, _, frames| {
             for frame in frames {
                 seen = seen.wrapping_add(frame.offset ^ frame.stream ^ u64::from(frame.len ^ frame.kind));
             }

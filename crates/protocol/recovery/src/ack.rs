@@ -219,6 +219,50 @@ impl AckTracker {
         self.urgency
     }
 
+    /// The number of the packet that comes next, if all so far came in order: ack-eliciting packets from it on may be taken in
+    /// together, by [`AckTracker::on_run_received`].
+    #[inline]
+    pub fn next_in_order(&self) -> Option<u64> {
+        let is_plain =
+            self.eliciting_next == self.next && self.policy.reordering_threshold <= 1 && !self.expedited;
+        (is_plain && self.next > 0).then_some(self.next)
+    }
+
+    /// `count` ack-eliciting packets were received that follow each other from [`AckTracker::next_in_order`] on, in one train:
+    /// as [`AckTracker::on_received`] for each of them. None of them is marked CE.
+    #[inline]
+    pub fn on_run_received(&mut self, now: Instant, count: u64, ecn: Ecn) {
+        debug_assert!(self.next_in_order().is_some() && ecn != Ecn::Ce, "a run goes on in order");
+        if count == 0 {
+            return;
+        }
+        self.received.insert(self.next..self.next + count);
+        self.next += count;
+        self.eliciting_next = self.next;
+        self.largest_at = now;
+        self.counts.add_all(ecn, count);
+        self.last_mark = ecn;
+        let timeout = self.timeout.unwrap_or(now + self.policy.max_ack_delay);
+        let chooses = self.policy.chooser == Chooser::Receiver;
+        let before = self.eliciting;
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        self.eliciting = before.saturating_add(count);
+        // While the path is not steady the threshold is a lower one.
+        let unsteady = count.min(self.unsteady.saturating_sub(1));
+        let is_due_early = chooses
+            && unsteady > 0
+            && before.saturating_add(unsteady) >= self.policy.eliciting_threshold.min(UNSTEADY_THRESHOLD);
+        self.unsteady = self.unsteady.saturating_sub(count);
+        if is_due_early || self.eliciting >= self.policy.eliciting_threshold {
+            self.urgency = AckUrgency::Immediate;
+        } else if self.urgency == AckUrgency::None {
+            self.urgency = AckUrgency::Delayed;
+        }
+        let is_second = before < UNSTEADY_THRESHOLD && self.eliciting >= UNSTEADY_THRESHOLD;
+        let latest = if is_second && chooses { now + self.thinned_delay } else { timeout };
+        self.timeout = Some(timeout.min(latest));
+    }
+
     #[inline]
     fn on_eliciting(&mut self, now: Instant, pn: u64, expected: u64) {
         self.eliciting = self.eliciting.saturating_add(1);

@@ -31,11 +31,17 @@ impl EcnCounts {
     /// Counts a received packet.
     #[inline]
     pub fn add(&mut self, mark: Ecn) {
+        self.add_all(mark, 1);
+    }
+
+    /// Counts received packets with the same mark.
+    #[inline]
+    pub fn add_all(&mut self, mark: Ecn, packets: u64) {
         match mark {
             Ecn::NotEct => {}
-            Ecn::Ect0 => self.ect0 = self.ect0.saturating_add(1),
-            Ecn::Ect1 => self.ect1 = self.ect1.saturating_add(1),
-            Ecn::Ce => self.ce = self.ce.saturating_add(1),
+            Ecn::Ect0 => self.ect0 = self.ect0.saturating_add(packets),
+            Ecn::Ect1 => self.ect1 = self.ect1.saturating_add(packets),
+            Ecn::Ce => self.ce = self.ce.saturating_add(packets),
         }
     }
 

@@ -178,18 +178,44 @@ impl Window {
         self.size
     }
 
+    /// How much must be consumed, beyond the part that the peer knows of, before it hears of a new limit.
+    #[inline]
+    fn step(&self) -> u64 {
+        let step = match self.step {
+            Step::Half => self.size >> 1,
+            Step::Eighth => self.size >> 3,
+        };
+        step.max(1)
+    }
+
+    /// How much of the window is consumed and not given back.
+    #[inline]
+    fn used(&self) -> u64 {
+        self.consumed.saturating_add(self.size).saturating_sub(self.limit)
+    }
+
+    /// How much may be consumed before a MAX_* frame is due.
+    #[inline]
+    pub(crate) fn before_step(&self) -> u64 {
+        self.step().saturating_sub(self.used()).saturating_sub(1)
+    }
+
+    /// The application took `count` more, in order, by which no MAX_* frame is due.
+    #[inline]
+    pub(crate) fn on_consumed_within_step(&mut self, count: u64, now: Instant) {
+        debug_assert!(count <= self.before_step(), "a frame is due");
+        self.consumed = self.consumed.saturating_add(count);
+        self.since.get_or_insert(now);
+    }
+
     /// The application took `count` more, in order. Returns whether a MAX_* frame is due.
     #[inline]
     pub(crate) fn on_consumed(&mut self, count: u64, now: Instant, rtt: Duration) -> bool {
         //= rfc9000/4.1#4
         self.consumed = self.consumed.saturating_add(count);
         let since = *self.since.get_or_insert(now);
-        let step = match self.step {
-            Step::Half => self.size >> 1,
-            Step::Eighth => self.size >> 3,
-        };
-        let used = self.consumed.saturating_add(self.size).saturating_sub(self.limit);
-        if used < step.max(1) {
+        let used = self.used();
+        if used < self.step() {
             return false;
         }
         if self.is_narrow(used, now.saturating_since(since), rtt) {

@@ -284,3 +284,49 @@ fn an_acknowledgement_from_the_past_makes_its_own_packet_too_old() {
     assert_eq!(receive(&mut tracker, [6]), AckUrgency::None);
     assert_eq!(ranges(&tracker), vec![7..10]);
 }
+
+/// Deleted, a run could be acknowledged otherwise than its packets one by one.
+#[test]
+fn a_run_is_as_its_packets_one_by_one() {
+    let mut runs = 0;
+    for seed in 0..3_000 {
+        let mut rng = Rng::from_u64(seed);
+        let chooser = if rng.below(2) == 0 { Chooser::Receiver } else { Chooser::Sender };
+        let policy = AckPolicy {
+            eliciting_threshold: 1 + rng.below(30) as u32,
+            max_ack_delay: Duration::from_millis(25),
+            reordering_threshold: rng.below(3),
+            chooser,
+        };
+        let (mut run, mut single) = (AckTracker::new(policy), AckTracker::new(policy));
+        let (mut next, mut now) = (0, ms(1));
+        for _ in 0..40 {
+            now = now + Duration::from_micros(rng.below(30_000));
+            let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce][rng.below(4) as usize];
+            let mut each = |apply: &mut dyn FnMut(&mut AckTracker)| [&mut run, &mut single].map(apply);
+            match rng.below(6) {
+                0 => _ = each(&mut |tracker| tracker.on_ack_sent()),
+                1 => _ = each(&mut |tracker| tracker.set_round_trip(Duration::from_millis(seed % 50))),
+                2 => _ = each(&mut |tracker| tracker.on_end_of_stream()),
+                3 => {
+                    next += rng.below(3);
+                    let eliciting = if rng.below(4) == 0 { Eliciting::No } else { Eliciting::Yes };
+                    each(&mut |tracker| _ = tracker.on_received(now, next, eliciting, ecn));
+                    next += 1;
+                }
+                _ if single.next_in_order() == Some(next) && ecn != Ecn::Ce => {
+                    let count = rng.below(70);
+                    run.on_run_received(now, count, ecn);
+                    for pn in next..next + count {
+                        single.on_received(now, pn, Eliciting::Yes, ecn);
+                    }
+                    next += count;
+                    runs += 1;
+                }
+                _ => {}
+            }
+            assert_eq!(format!("{run:?}"), format!("{single:?}"), "seed {seed}");
+        }
+    }
+    assert!(runs > 5_000, "{runs}");
+}

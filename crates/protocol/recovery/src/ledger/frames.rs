@@ -57,6 +57,12 @@ impl<F: Copy> FrameRing<F> {
         Some(start)
     }
 
+    /// How many frames from `start` on lie in one piece, before the ring's end.
+    #[inline]
+    pub(super) fn before_end(&self, start: u32) -> u32 {
+        (self.frames.len() - (start as usize & self.frames.len().wrapping_sub(1))) as u32
+    }
+
     /// The `count` frames at `start`.
     #[inline]
     pub(super) fn slice(&self, start: u32, count: u16) -> &[F] {

@@ -75,12 +75,18 @@ struct Flight {
 impl Flight {
     #[inline]
     fn add(&mut self, packet: &SentPacket) {
-        self.ack_eliciting += u32::from(packet.is_ack_eliciting());
+        self.add_alike(packet, 1);
+    }
+
+    /// Adds so many packets that are alike.
+    #[inline]
+    fn add_alike(&mut self, packet: &SentPacket, count: u32) {
+        self.ack_eliciting += if packet.is_ack_eliciting() { count } else { 0 };
         //= rfc9002/7#2
         if packet.is_in_flight() {
-            self.bytes += u64::from(packet.size);
+            self.bytes += u64::from(packet.size) * u64::from(count);
         } else {
-            self.ack_only += 1;
+            self.ack_only += count;
         }
     }
 
@@ -167,17 +173,17 @@ impl<F: Copy> Ledger<F> {
             self.slots.set(self.next, Slot::outstanding(&first, start, 1));
             self.next += 1;
         }
-        self.flight.bytes += u64::from(first.size) * count;
-        self.flight.ack_eliciting += count as u32;
+        self.flight.add_alike(&first, count as u32);
         self.last_ack_eliciting_at = Some(first.sent_at);
     }
 
-    /// Takes in an ACK frame: inclusive ranges, descending, as on the wire. Calls `acked` once for each newly
-    /// acknowledged packet, ascending within each range. After an error the connection must close.
+    /// Takes in an ACK frame: inclusive ranges, descending, as on the wire. Calls `acked` for the newly acknowledged packets, ascending
+    /// within each range: with a packet, how many there are from it on that are alike but for their numbers and have one frame each,
+    /// and the frames of all of them. After an error the connection must close.
     pub fn on_ack(
         &mut self,
         ranges: impl IntoIterator<Item = RangeInclusive<u64>>,
-        acked: &mut impl FnMut(&SentPacket, &[F]),
+        acked: &mut impl FnMut(&SentPacket, u64, &[F]),
     ) -> Result<AckOutcome, AckError> {
         let mut outcome = AckOutcome::default();
         let mut frame_largest = None;
@@ -220,7 +226,7 @@ impl<F: Copy> Ledger<F> {
         low: u64,
         high: u64,
         outcome: &mut AckOutcome,
-        acked: &mut impl FnMut(&SentPacket, &[F]),
+        acked: &mut impl FnMut(&SentPacket, u64, &[F]),
     ) -> Result<(), AckError> {
         // Summed up here and booked once, so that the loop keeps the sums in registers.
         let mut new = AckOutcome::default();
@@ -243,11 +249,19 @@ impl<F: Copy> Ledger<F> {
             slot.state = State::Acked;
             slot.run = known;
             let packet = slot.packet(pn);
-            new.packets += 1;
-            new.ect0 += u64::from(packet.flags.has(PacketFlags::ECT0));
-            new.ect1 += u64::from(packet.flags.has(PacketFlags::ECT1));
+            let (frames_start, frames_count) = (slot.frames_start, slot.frames_count);
+            let mut count = 1;
+            if state == State::Outstanding && frames_count == 1 {
+                let most = known.min(self.frames.before_end(frames_start));
+                count = self.slots.ack_alike(pn, known, most);
+            }
+            let frames = self.frames.slice(frames_start, frames_count * count as u16);
+            let count = u64::from(count);
+            new.packets += count;
+            new.ect0 += if packet.flags.has(PacketFlags::ECT0) { count } else { 0 };
+            new.ect1 += if packet.flags.has(PacketFlags::ECT1) { count } else { 0 };
             if state == State::Outstanding {
-                left.add(&packet);
+                left.add_alike(&packet, count as u32);
             } else if packet.is_ack_eliciting() {
                 late += 1;
                 if packet.is_in_flight() && !packet.flags.has(PacketFlags::MTU_PROBE) {
@@ -258,9 +272,9 @@ impl<F: Copy> Ledger<F> {
                 }
             }
             new.earliest_sent_at.get_or_insert(packet.sent_at);
-            last = Some(packet);
-            acked(&packet, self.frames.slice(slot.frames_start, slot.frames_count));
-            pn += 1;
+            acked(&packet, count, frames);
+            pn += count;
+            last = Some(SentPacket { pn: pn - 1, ..packet });
         }
         new.bytes = left.bytes;
         new.ack_eliciting = u64::from(left.ack_eliciting) + late;

@@ -125,6 +125,27 @@ impl SlotRing {
         *self.at_mut(pn) = slot;
     }
 
+    /// The packets behind `pn`, which was outstanding and had one frame, are acknowledged with it as far as they are like it: at most
+    /// `most` with `pn`. Returns how many there are. `known` slots from `pn` on will be acknowledged.
+    #[inline]
+    pub(super) fn ack_alike(&mut self, pn: u64, known: u32, most: u32) -> u32 {
+        let first = *self.at(pn);
+        let mut count = 1;
+        while count < most {
+            let slot = self.at_mut(pn + u64::from(count));
+            let is_like = slot.state == State::Outstanding
+                && slot.sent_at == first.sent_at
+                && (slot.frames_count, slot.size, slot.flags) == (1, first.size, first.flags);
+            if !is_like {
+                break;
+            }
+            slot.state = State::Acked;
+            slot.run = known - count;
+            count += 1;
+        }
+        count
+    }
+
     /// Doubles the ring, which holds the numbers from `base` up to `next`.
     #[cold]
     pub(super) fn grow(&mut self, base: u64, next: u64) {

@@ -36,7 +36,7 @@ fn filled(count: u64) -> Ledger<u64> {
 
 fn ack(ledger: &mut Ledger<u64>, ranges: &[RangeInclusive<u64>]) -> (Result<AckOutcome, AckError>, Vec<u64>) {
     let mut frames = Vec::new();
-    let outcome = ledger.on_ack(ranges.iter().cloned(), &mut |_, added| frames.extend_from_slice(added));
+    let outcome = ledger.on_ack(ranges.iter().cloned(), &mut |_, _, added| frames.extend_from_slice(added));
     (outcome, frames)
 }
 
@@ -380,6 +380,9 @@ impl Model {
             let packet = SentPacket { flags: PacketFlags::NONE, ..data(self.list.len() as u64, self.now) };
             self.list.push(Known { packet, frames: Vec::new(), state: State::Skipped });
         }
+        if rng.below(6) == 0 {
+            return self.send_run(rng);
+        }
         let flags = match rng.below(8) {
             0 => PacketFlags::NONE,
             1 => PacketFlags::IN_FLIGHT,
@@ -392,6 +395,21 @@ impl Model {
         self.frames += 5;
         self.ledger.on_sent(packet, &frames);
         self.list.push(Known { packet, frames, state: State::Outstanding });
+    }
+
+    /// Packets that are alike, in one step.
+    fn send_run(&mut self, rng: &mut Rng) {
+        let (pn, frame, count) = (self.list.len() as u64, self.frames, rng.below(40));
+        let flags = if rng.below(2) == 0 { PacketFlags::ECT0 } else { PacketFlags::NONE };
+        let size = 1_000 + rng.below(2) as u16;
+        let first = SentPacket { size, flags: PacketFlags::DATA.with(flags), ..data(pn, self.now) };
+        self.ledger.on_run_sent(first, count, |index| frame + index);
+        self.frames += count;
+        self.list.extend((0..count).map(|index| Known {
+            packet: SentPacket { pn: pn + index, ..first },
+            frames: vec![frame + index],
+            state: State::Outstanding,
+        }));
     }
 
     /// Ranges as an honest peer may send them: some of what was sent, none of what was skipped.
@@ -425,7 +443,11 @@ impl Model {
         let mut acked = Vec::new();
         let outcome = self
             .ledger
-            .on_ack(ranges, &mut |packet, frames| acked.push((packet.pn, frames.to_vec())))
+            .on_ack(ranges, &mut |packet, count, frames| {
+                let each = frames.len() / count as usize;
+                let of = |index: u64| frames[index as usize * each..][..each].to_vec();
+                acked.extend((0..count).map(|index| (packet.pn + index, of(index))));
+            })
             .unwrap();
         assert_eq!(acked, expected, "seed {}", self.seed);
         assert_eq!(outcome.bytes, bytes, "seed {}", self.seed);
@@ -523,7 +545,7 @@ fn hostile_ranges_never_break_it() {
             let ranges = (0..rng.below(5)).map(|_| rng.below(pn + 2)..=rng.below(pn + 2)).collect::<Vec<_>>();
             let mut rtt = Rtt::default();
             rtt.on_sample(now, crate::testing::any_span(&mut rng), Duration::ZERO);
-            if ledger.on_ack(ranges, &mut |_, _| {}).is_err() {
+            if ledger.on_ack(ranges, &mut |_, _, _| {}).is_err() {
                 break; // the connection closes
             }
             ledger.detect_losses(now, rtt.loss_thresholds(), &mut |_, _| {});

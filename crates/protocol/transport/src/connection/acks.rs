@@ -33,17 +33,19 @@ impl Connection {
         let path = self.paths.active_mut();
         let first_pn = path.first_pn;
         let outcome = ledger
-            .on_ack(ack.ranges(), &mut |packet, frames| {
-                self.trace.iter_mut().for_each(|trace| trace.on_acked(packet.pn));
-                if path.is_large(packet.size) && packet.pn >= first_pn {
-                    path.on_large_acked(packet.pn, packet.size);
+            .on_ack(ack.ranges(), &mut |packet, count, frames| {
+                if let Some(trace) = &mut self.trace {
+                    (packet.pn..packet.pn + count).for_each(|pn| trace.on_acked(pn));
+                }
+                // What a large packet proves, a later one of the same size proves too.
+                let last = packet.pn + count - 1;
+                if path.is_large(packet.size) && last >= first_pn {
+                    path.on_large_acked(last, packet.size);
                     if packet.flags.has(PacketFlags::MTU_PROBE) {
                         path.on_mtu_probe_acked(now, packet.size);
                     }
                 }
-                for frame in frames {
-                    owners.on_acked(frame);
-                }
+                owners.on_all_acked(frames);
             })
             // RFC 9000 §13.1: an acknowledgement of what was never sent.
             //= rfc9000/13.1#2

@@ -425,6 +425,25 @@ pub(super) fn ledger_and_owners<'a>(
 }
 
 impl FrameOwners<'_> {
+    /// Frames of packets that follow each other were acknowledged.
+    #[inline]
+    pub(super) fn on_all_acked(&mut self, frames: &[SentFrame]) {
+        let mut rest = frames;
+        while let [frame, others @ ..] = rest {
+            self.on_acked(frame);
+            rest = others;
+            let Some((id, run)) = self.run.as_mut().filter(|_| self.merges) else { continue };
+            // Nearly always the others go on with the stream.
+            while let [SentFrame::Stream { id: other, offset, len, fin: false }, others @ ..] = rest
+                && other == id
+                && *offset == run.end
+            {
+                run.end += u64::from(*len);
+                rest = others;
+            }
+        }
+    }
+
     #[inline]
     pub(super) fn on_acked(&mut self, frame: &SentFrame) {
         match *frame {

@@ -1,7 +1,7 @@
 //! A connection: the hub that owns the components and lets them meet.
 //!
 //! It holds one value per concern and almost no logic of its own: receiving is in receive.rs and frames.rs, assembly in
-//! plan.rs, components.rs, transmit.rs and seal.rs, datagrams of their own kind in probes.rs, the fate of packets in acks.rs,
+//! plan.rs, components.rs, transmit.rs and seal.rs, packets of a train that are alike in outgoing_run.rs and incoming_run.rs, datagrams of their own kind in probes.rs, the fate of packets in acks.rs,
 //! the handshake, its keys, its version and early data in handshake.rs, keys.rs, versions.rs and early.rs, moves in migration.rs and own_moves.rs, time in timers.rs,
 //! several paths at once in lanes.rs, lane_change.rs, lane_frames.rs, scheduler.rs and multipath.rs, the end in close.rs, what the
 //! application calls in api.rs. A traced connection tells of its packets in trace.rs, and of what has changed in
@@ -25,6 +25,7 @@ mod cut_off;
 mod early;
 mod frames;
 mod handshake;
+mod incoming_run;
 mod keys;
 mod lane_blocked;
 mod lane_change;
@@ -33,13 +34,13 @@ mod lanes;
 mod migration;
 mod multipath;
 mod open;
+mod outgoing_run;
 mod own_moves;
 mod path_info;
 mod plan;
 mod probes;
 mod receive;
 mod repeats;
-mod run;
 mod scheduler;
 mod seal;
 mod timer_state;

@@ -9,6 +9,7 @@ use super::arrival::{Arrival, LongPacket};
 use super::close::close_period;
 use super::early::EarlyPacket;
 use super::frames::{self, ZERO_RTT, permission};
+use super::incoming_run::{Continued, IncomingRun};
 use super::keys::{Arrived, OpenFailure};
 use super::trace::Plain;
 use super::versions::OtherVersion;
@@ -17,6 +18,7 @@ use crate::error::TransportError;
 use crate::event::StreamSink;
 use crate::path::PathId;
 use crate::space::SpaceId;
+use crate::streams::Intake;
 use crate::without::Technique;
 use base::net::{Ecn, Train};
 use base::time::Instant;
@@ -24,6 +26,7 @@ use crypto::{SAMPLE_LEN, TAG_LEN};
 use recovery::ack::Eliciting;
 use wire::cid::ConnectionId;
 use wire::error::Code;
+use wire::frame;
 use wire::packet::{KeyPhase, LongType, Packet, has_fixed_bit, is_long};
 use wire::packet_number;
 
@@ -120,7 +123,9 @@ impl Connection {
         sink: &mut S,
     ) {
         let mut masked_from = None;
-        for index in 0..chunk.len().div_ceil(segment_size) {
+        let mut run = None;
+        let count = chunk.len().div_ceil(segment_size);
+        for index in 0..count {
             let start = index * segment_size;
             if masked_from.is_none() && chunk.get(start).is_some_and(|&first| !is_long(first)) {
                 let rest = chunk.get(start..).unwrap_or(&[]);
@@ -132,17 +137,96 @@ impl Connection {
             let outcome = match masked_from {
                 Some(from) if !is_long(datagram[0]) => {
                     let mask = self.scratch.masks().masks[index - from];
-                    self.receive_short(context, datagram, mask, sink)
+                    if run.is_none() && index > from {
+                        run = self.begin_run(context);
+                    }
+                    self.receive_short(context, (datagram, mask), &mut run, sink)
                 }
-                _ => self.receive_datagram(context, datagram, sink),
+                _ => {
+                    self.end_run(context, run.take());
+                    self.receive_datagram(context, datagram, sink)
+                }
             };
             if let Err(error) = outcome {
+                self.end_run(context, run.take());
                 self.fail(context.now, error);
             }
             if self.lifecycle.is_over() {
-                return;
+                break;
             }
         }
+        self.end_run(context, run);
+    }
+
+    /// The packets of a train that come next may be alike, and like the one before.
+    #[inline]
+    fn begin_run(&self, context: Context) -> Option<IncomingRun> {
+        let without = self.config.without;
+        let is_plain = self.trace.is_none()
+            && context.ecn != Ecn::Ce
+            && context.path == self.paths.active_id()
+            && !(without.has(Technique::Runs) || without.has(Technique::LentData));
+        if !is_plain {
+            return None;
+        }
+        IncomingRun::begin(&self.components.streams, &self.spaces.application.acks)
+    }
+
+    /// Books the packets of a run.
+    #[inline]
+    fn end_run(&mut self, context: Context, run: Option<IncomingRun>) {
+        let Some(run) = run else { return };
+        let Context { now, arrived, ecn, .. } = context;
+        let packets = run.packets();
+        if packets > 0 {
+            self.components.streams.settle_intake(&run.intake, now);
+            self.counters.received_packets += packets;
+            self.timers.on_authentic_packet(now, Eliciting::Yes);
+            self.spaces.application.acks.on_run_received(arrived, packets, ecn);
+        }
+    }
+
+    /// Takes in a packet that continues a run; `None` if it does not.
+    #[inline]
+    fn go_on_with_run<S: StreamSink>(
+        &mut self,
+        context: Context,
+        run: &mut Option<IncomingRun>,
+        (pn, payload): (u64, &[u8]),
+        sink: &mut S,
+    ) -> Option<Result<(), TransportError>> {
+        let going = run.as_mut()?;
+        match going.take(&mut self.components.streams, pn, payload, sink) {
+            Continued::Yes => return Some(Ok(())),
+            Continued::No => self.end_run(context, run.take()),
+            Continued::Last(frame, taken) => {
+                let run = run.take()?;
+                let intake = run.intake;
+                self.end_run(context, Some(run));
+                return Some(self.end_packet_of_run(context, pn, &intake, (&frame, taken)));
+            }
+        }
+        None
+    }
+
+    /// The last packet of a run, of whose frame the application took so many bytes, and no more.
+    #[cold]
+    fn end_packet_of_run(
+        &mut self,
+        context: Context,
+        pn: u64,
+        intake: &Intake,
+        frame: (&frame::Stream<'_>, usize),
+    ) -> Result<(), TransportError> {
+        let Context { now, arrived, ecn, .. } = context;
+        let rtt = self.paths.active().rtt.smoothed();
+        let outcome = self.components.streams.on_partly_taken(intake, frame, now, rtt);
+        outcome
+            .map_err(|error| TransportError { frame: frame::ty::STREAM | frame::ty::STREAM_OFF, ..error })?;
+        self.counters.received_packets += 1;
+        self.timers.on_authentic_packet(now, Eliciting::Yes);
+        self.spaces.application.acks.on_received(arrived, pn, Eliciting::Yes, ecn);
+        Ok(())
     }
 
     /// Computes the masks of all short-header datagrams of a chunk in one pass; `false` when none may be opened yet.
@@ -169,12 +253,13 @@ impl Connection {
     fn receive_short<S: StreamSink>(
         &mut self,
         context: Context,
-        packet: &mut [u8],
-        mask: [u8; 5],
+        (packet, mask): (&mut [u8], [u8; 5]),
+        run: &mut Option<IncomingRun>,
         sink: &mut S,
     ) -> Result<(), TransportError> {
         //= rfc9001/5.4.2#2
         if packet.len() < MIN_SHORT {
+            self.end_run(context, run.take());
             if packet.len() >= MIN_RESET {
                 self.on_unopened(context.now, &stateless_reset_token(packet));
             }
@@ -194,8 +279,11 @@ impl Connection {
             *byte ^= mask;
         }
         let truncated = packet_number::read(&packet[PN_OFFSET..], pn_len).unwrap_or(0);
-        let space = &self.spaces.application;
-        let pn = packet_number::expand(truncated, pn_len, space.next_expected());
+        let expected = match run {
+            Some(run) => run.next(),
+            None => self.spaces.application.next_expected(),
+        };
+        let pn = packet_number::expand(truncated, pn_len, expected);
         let header_len = PN_OFFSET + pn_len;
         let (paths, components) = (&self.paths, &self.components);
         //= rfc9001/6.5#1
@@ -210,6 +298,7 @@ impl Connection {
             }
             Err(OpenFailure::Close(error)) => return Err(error),
             Err(OpenFailure::Drop) => {
+                self.end_run(context, run.take());
                 self.on_unopened(context.now, &tail);
                 return Ok(());
             }
@@ -219,8 +308,11 @@ impl Connection {
             // RFC 9000 §17.3.1: reserved bits are zero once protection is removed.
             return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "reserved header bits set"));
         }
-        let dcid = ConnectionId::new(&packet[1..PN_OFFSET]).unwrap_or(ConnectionId::EMPTY);
         let payload = &packet[header_len..header_len + len];
+        if let Some(outcome) = self.go_on_with_run(context, run, (pn, payload), sink) {
+            return outcome;
+        }
+        let dcid = ConnectionId::new(&packet[1..PN_OFFSET]).unwrap_or(ConnectionId::EMPTY);
         let permitted = const { permission(SpaceId::Application) };
         let header = Header { space: SpaceId::Application, packet: permitted, pn, dcid, len: packet.len() };
         self.on_packet(context, header, payload, sink)
@@ -350,7 +442,7 @@ impl Connection {
             return Ok(());
         }
         let mask = self.scratch.masks().masks[0];
-        self.receive_short(context, packet, mask, sink)
+        self.receive_short(context, (packet, mask), &mut None, sink)
     }
 
     /// An Initial, 0-RTT or Handshake packet.

@@ -2,7 +2,7 @@
 
 use super::slots::Slot;
 use super::stream::{Notices, Stream};
-use super::{MAX_CONNECTION_PIECES, Part, Streams};
+use super::{MAX_CONNECTION_PIECES, Part, Streams, TOO_SCATTERED};
 use crate::error::TransportError;
 use crate::event::{Fin, StreamSink};
 use crate::reassembly::{BufferedBytes, TooManyPieces};
@@ -31,6 +31,17 @@ impl Streams {
             .recv
             .on_data(stream.id, frame.offset, frame.data, sink)
             .map_err(|TooManyPieces| TOO_SCATTERED)?;
+        self.settle_data(slot, held, (consumed, now, rtt))
+    }
+
+    /// Data of a stream was taken in, of which `consumed` bytes need no memory.
+    #[inline]
+    pub(super) fn settle_data(
+        &mut self,
+        slot: Slot,
+        held: BufferedBytes,
+        (consumed, now, rtt): (u64, Instant, Duration),
+    ) -> Result<(), TransportError> {
         self.settle_held(slot, held);
         if self.held.is_excessive(MAX_CONNECTION_PIECES) {
             return Err(TOO_SCATTERED);
@@ -187,7 +198,3 @@ fn check_code(stream: &Stream, code: u64) -> Result<(), TransportError> {
     }
     Ok(())
 }
-
-/// Our limit on scattered data is not flow control, so no code fits better than this one.
-const TOO_SCATTERED: TransportError =
-    TransportError::new(Code::INTERNAL_ERROR, "stream data in too many small pieces");

@@ -18,12 +18,13 @@ mod credit;
 mod fate;
 mod ids;
 mod incoming;
+mod incoming_run;
 mod outgoing;
+mod outgoing_run;
 mod queue;
 mod recv;
 mod resting;
 mod rewind;
-mod run;
 mod send;
 mod send_allowance;
 mod slots;
@@ -33,7 +34,8 @@ mod stream;
 mod tests;
 
 pub use config::{OpenError, Priority, ResetAtError, StreamConfig, WriteError};
-pub(crate) use run::Run;
+pub(crate) use incoming_run::{Intake, Lent};
+pub(crate) use outgoing_run::Run;
 
 use crate::error::TransportError;
 use crate::flow::{Step, Window};
@@ -122,6 +124,9 @@ pub(crate) struct Streams {
     /// Packets that were written in runs.
     #[cfg(test)]
     pub(crate) in_runs: u64,
+    /// Frames that came in runs.
+    #[cfg(test)]
+    pub(crate) received_in_runs: u64,
     send_allowance: SendAllowance,
     /// Some streams of ours wait for the peer's permission (rewind.rs).
     has_withheld: bool,
@@ -152,6 +157,8 @@ impl Streams {
             acked_ranges: 0,
             #[cfg(test)]
             in_runs: 0,
+            #[cfg(test)]
+            received_in_runs: 0,
             send_allowance: SendAllowance::new(config),
             has_withheld: false,
             limits: StreamLimits::of(config),
@@ -385,3 +392,7 @@ impl Streams {
 
 const WRONG_DIRECTION: TransportError =
     TransportError::new(Code::STREAM_STATE_ERROR, "the stream does not go in that direction");
+
+/// Our limit on scattered data is not flow control, so no code fits better than this one.
+const TOO_SCATTERED: TransportError =
+    TransportError::new(Code::INTERNAL_ERROR, "stream data in too many small pieces");

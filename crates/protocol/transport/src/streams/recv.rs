@@ -277,6 +277,37 @@ impl RecvStream {
         Ok(self.reading.read - read)
     }
 
+    /// Where the data begins that comes next, if it would be lent and nothing else: nothing waits, and no end is known.
+    #[inline]
+    pub(super) fn next_in_order(&self) -> Option<u64> {
+        let ReadState { state, flow, read } = &self.reading;
+        let is_plain = *state == RecvState::Recv && *flow == Flow::Running && *read == self.highest;
+        (is_plain && self.buffer.is_empty()).then_some(*read)
+    }
+
+    /// Lends data that comes next and is not admitted yet. Returns how many bytes were taken.
+    #[inline]
+    pub(super) fn lend(&mut self, id: StreamId, data: &[u8], sink: &mut impl StreamSink) -> usize {
+        self.reading.lend(id, data, sink)
+    }
+
+    /// Admits data that was lent, and taken.
+    #[inline]
+    pub(super) fn on_lent(&mut self, bytes: u64) {
+        self.highest += bytes;
+    }
+
+    /// All of its state but the bytes that it holds.
+    #[cfg(test)]
+    pub(super) fn summary(&self) -> String {
+        format!("{:?} {} {:?} {:?}", self.reading, self.highest, self.window, self.held())
+    }
+
+    /// Keeps what was lent and not taken.
+    pub(super) fn keep(&mut self, rest: &[u8]) -> Result<(), TooManyPieces> {
+        self.buffer.insert(self.reading.read, rest)
+    }
+
     /// Lends what the buffer holds in order.
     fn drain(&mut self, id: StreamId, sink: &mut impl StreamSink) {
         while self.reading.flow == Flow::Running {

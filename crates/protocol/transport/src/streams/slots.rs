@@ -87,6 +87,12 @@ impl Slots {
         Some(slot)
     }
 
+    /// The place of the stream looked up last, if it still exists.
+    #[inline]
+    pub(super) fn recent(&self) -> Option<Slot> {
+        (self.recent.0 != NO_ID).then_some(self.recent.1)
+    }
+
     /// The place of stream `id`, if it exists and was at rest.
     fn wake(&mut self, id: u64) -> Option<Slot> {
         let at = self.resting.iter().position(|resting| resting.id.as_u64() == id)?;

@@ -324,7 +324,7 @@ impl World {
         let now = self.now;
         let flow = &mut self.flows[index];
         let frame = ranges.iter().map(|&(low, high)| RangeInclusive::new(low, high));
-        let outcome = flow.ledger.on_ack(frame, &mut |_, _| {}).unwrap();
+        let outcome = flow.ledger.on_ack(frame, &mut |_, _, _| {}).unwrap();
         let Some(largest) = outcome.largest else { return };
         let sample = outcome.rtt_sample(now);
         if let Some(sample) = sample {

@@ -62,6 +62,19 @@ impl StreamSink for Reader {
     }
 }
 
+impl Streams {
+    /// What receiving has changed, and the credit for sending.
+    pub(crate) fn summary(&self) -> String {
+        let parts: Vec<_> = self.slots.all().map(|slot| &self.slots[slot]).collect();
+        let parts: Vec<_> =
+            parts.iter().map(|stream| (stream.id, stream.recv.summary(), &stream.send.credit)).collect();
+        format!(
+            "{:?} {:?} {} {:?} {} {parts:?}",
+            self.window, self.credit, self.received, self.held, self.connection_control
+        )
+    }
+}
+
 /// One end of a connection.
 struct End {
     streams: Streams,

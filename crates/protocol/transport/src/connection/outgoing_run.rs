@@ -2,7 +2,8 @@
 //!
 //! A specialisation of assembly for packets of which everything is known beforehand but their numbers and offsets. What plan, fill and
 //! seal would find out for each of them is found out once for all, and told once to the streams and to the ledger. Where any packet
-//! would differ the run ends in front of it, and the general way (transmit.rs, seal.rs) writes it. `tests/runs.rs` compares both.
+//! would differ the run ends in front of it, and the general way (transmit.rs, seal.rs) writes it. The receiving end is in
+//! incoming_run.rs; `tests/runs.rs` compares both ways.
 //!
 //! Packets that are traced go the general way, because a trace reads their plaintext. docs/decisions/025 tells what is gained.
 
@@ -56,12 +57,13 @@ impl Assembly<'_> {
         let first = SentPacket { pn, sent_at: departure.at, size: size as u16, flags };
         space.ledger.on_run_sent(first, run.count, |index| run.frame(index));
         space.on_run_sent(run.count);
+        space.on_ack_eliciting_sent();
         debug_assert_eq!(
             packet_number::encoded_size(pn + run.count - 1, space.ledger.largest_acked()),
             pn_len,
             "the numbers of a run are equally long"
         );
-        // That something was asked of the peer was noted with the packet before.
+        self.timers.on_ack_eliciting_sent(departure.at);
         self.paths.active_mut().ecn.on_sent(SpaceId::Application, departure.ecn, run.count);
         self.counters.sent_packets += run.count;
         run.count as usize
