@@ -178,6 +178,11 @@ def faults_of(found):
         yield f"{found['by_xdp']} of {found['upgrades']} new processes have opened AF_XDP sockets: {found['said']}"
 
 
+def wanted(names, paths, workers):
+    """Server, data path and workers of each run. Others than tercel have no data paths."""
+    return [(name, path, count) for name in names for path in (paths if name == "tercel" else ["gso"]) for count in workers]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true")
@@ -193,18 +198,21 @@ def main():
     if "xdp" in paths:
         enter_namespace()
     # What is started here ends by `finally`.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     runs = []
-    for name in options.server.split(","):
-        for path in paths if name == "tercel" else ["gso"]:
-            for workers in options.workers.split(","):
-                try:
-                    runs.append(run(name, workers, path, options))
-                except servers.Unfit as why:
-                    print(f"upgrade: without {name}: {why}", file=sys.stderr)
-    if options.json:
-        options.json.write_text(json.dumps(runs, indent=1) + "\n")
-    table(runs)
+    try:
+        for name, path, workers in wanted(options.server.split(","), paths, options.workers.split(",")):
+            try:
+                runs.append(run(name, workers, path, options))
+            except servers.Unfit as why:
+                print(f"upgrade: without {name}: {why}", file=sys.stderr)
+            # After each: a run takes ten minutes, and an interrupt loses the one that is under way alone.
+            if options.json:
+                options.json.write_text(json.dumps(runs, indent=1) + "\n")
+    finally:
+        if runs:
+            table(runs)
     faults = [f"{title(found)}: {fault}" for found in runs for fault in faults_of(found)]
     for fault in faults:
         print(f"fault: {fault}")
