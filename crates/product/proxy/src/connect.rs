@@ -5,6 +5,7 @@ use crate::content::Sent;
 use crate::failure::{Failure, Refused};
 use crate::http2::{self, Http2};
 use crate::http3::Http3;
+use crate::silence::Silence;
 use crate::tls::Tls;
 use body::{Body, BoxError};
 use bytes::Bytes;
@@ -111,6 +112,7 @@ impl http_body::Body for Incoming {
 pub(crate) struct Http1 {
     sender: http1::SendRequest<Sent>,
     task: AbortHandle,
+    silence: Silence,
 }
 
 impl Drop for Http1 {
@@ -155,11 +157,19 @@ impl Connection {
         }
     }
 
+    /// The timer of its requests; `None` where several at a time would have it.
+    pub(crate) fn silence(&mut self) -> Option<&mut Silence> {
+        match self {
+            Connection::Http1(connection) => Some(&mut connection.silence),
+            Connection::Http2(_) | Connection::Http3(_) => None,
+        }
+    }
+
     /// Sends a request; the head of the response is to come.
     pub(crate) fn send(
         &mut self,
         mut request: Request<Sent>,
-    ) -> impl Future<Output = Result<Response<Incoming>, Refused>> {
+    ) -> impl Future<Output = Result<Response<Incoming>, Refused>> + use<> {
         let (of_one, of_several): (_, Option<Answering>) = match self {
             Connection::Http1(connection) => {
                 to_http1(&mut request);
@@ -297,7 +307,7 @@ async fn begin_http1(stream: Box<dyn Stream>, purpose: Purpose) -> io::Result<Co
             Purpose::Upgrade => connection.with_upgrades().await,
         };
     }));
-    Ok(Connection::Http1(Http1 { sender, task: task.abort_handle() }))
+    Ok(Connection::Http1(Http1 { sender, task: task.abort_handle(), silence: Silence::default() }))
 }
 
 async fn begin_http2(stream: Box<dyn Stream>, scheme: Scheme) -> io::Result<Connection> {

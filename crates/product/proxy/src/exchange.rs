@@ -14,6 +14,7 @@ use crate::log::{Target, say};
 use crate::response::{First, Lease, Received};
 use crate::route::Route;
 use crate::runtime::Realm;
+use crate::silence::Silence;
 use crate::tunnel::{Held, join, join_stream};
 use crate::upgrade::{self, Connecting, Offered};
 use crate::upstream::{Underway, Upstream};
@@ -31,7 +32,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use tokio::runtime::Handle;
-use tokio::time::{Duration, Instant, sleep_until, timeout};
+use tokio::time::{Duration, Instant, timeout};
 
 /// Answers a request. Called in a runtime of tokio's.
 pub(crate) async fn exchange(
@@ -291,19 +292,13 @@ async fn send(
     asked.client.hints.iter().for_each(|hints| hints.pass(connection, &mut request));
     let progress = Arc::clone(&asked.progress);
     let mut sent = pin!(connection.send(request));
-    let mut silence = pin!(sleep_until(progress.due(patience)));
+    let mut own = Silence::default();
+    let silence = connection.silence().unwrap_or(&mut own);
     let answered = poll_fn(|cx| {
         if let Poll::Ready(answered) = sent.as_mut().poll(cx) {
             return Poll::Ready(Some(answered));
         }
-        while silence.as_mut().poll(cx).is_ready() {
-            let due = progress.due(patience);
-            if due <= Instant::now() {
-                return Poll::Ready(None);
-            }
-            silence.as_mut().reset(due);
-        }
-        Poll::Pending
+        silence.poll(&progress, patience, cx).map(|()| None)
     });
     match answered.await {
         None => Err(Failure::Silent),

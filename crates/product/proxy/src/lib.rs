@@ -23,6 +23,7 @@
 //! | edit.rs | what an operator changes of requests |
 //! | exchange.rs | one request |
 //! | content.rs | the content of a request |
+//! | silence.rs | how long an upstream may be silent before it answers |
 //! | response.rs | the content of a response, with its timeout |
 //! | informational.rs | informational responses, which come before it |
 //! | route.rs | what the exchanges of a route share |
@@ -67,6 +68,7 @@ mod response;
 mod route;
 mod runtime;
 mod settings;
+mod silence;
 mod tally;
 mod tls;
 mod tunnel;

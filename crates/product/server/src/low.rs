@@ -145,6 +145,11 @@ pub trait Head: Default {
         *self = Self::default();
     }
 
+    /// Its memory is for requests of any connection from now on. Called after [`Head::recycle`], over HTTP/1.1 and 2, where what
+    /// [`Context::waker`] gives stays with the memory. Default: nothing. Outside semver.
+    #[doc(hidden)]
+    fn leave_connection(&mut self) {}
+
     /// Bytes that it holds.
     fn memory(&self) -> usize {
         size_of::<Self>()

@@ -35,11 +35,11 @@ pub struct ServiceHead<F> {
     /// The text of the request's fields.
     memory: HeadMemory,
     future: Pin<Box<Option<F>>>,
-    /// Made when it is first needed. Heads stay with their connection.
+    /// Made when it is first needed. What it wakes stays with the head.
     call: Option<Call>,
     /// Made with the first call of the service, for the same time.
     outlet: Option<Arc<Outlet>>,
-    /// What TLS says of the connection, once it is read. It stays, as heads stay with their connection.
+    /// What TLS says of the connection, once it is read. It stays until the head leaves the connection.
     secured: Option<Secured>,
 }
 
@@ -316,6 +316,10 @@ impl<F> Head for ServiceHead<F> {
         if self.memory.bytes() > KEPT {
             self.memory = HeadMemory::default();
         }
+    }
+
+    fn leave_connection(&mut self) {
+        self.secured = None;
     }
 
     fn memory(&self) -> usize {

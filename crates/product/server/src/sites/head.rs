@@ -210,6 +210,10 @@ impl LowHead for RoutedHead {
         self.slot = 0;
     }
 
+    fn leave_connection(&mut self) {
+        self.served.iter_mut().for_each(|served| served.leave_connection());
+    }
+
     fn on_upgrade(&mut self, protocols: &HeaderValue) -> bool {
         self.offer = keeps_fields().then(|| protocols.clone());
         self.offer.is_some()

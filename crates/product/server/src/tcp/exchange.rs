@@ -1,6 +1,7 @@
 //! The content of one request and of its response, between hyper and a low-level handler.
 
 use super::body::RequestGuard;
+use super::places::Place;
 use super::service::discard;
 use super::timeouts::ConnectionTimeouts;
 use crate::caught::{caught, poll_caught};
@@ -37,6 +38,11 @@ impl RequestWaker {
     /// The task of `cx` answers the request from now on.
     pub(super) fn set(&self, cx: &Context<'_>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(cx.waker());
+    }
+
+    /// Wakes nothing from now on.
+    pub(super) fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(Waker::noop());
     }
 }
 
@@ -184,8 +190,8 @@ pub(super) struct Content<H: Handler> {
     receiving: Option<Receiving<H::Upload>>,
     /// `None`: what follows the head has it.
     account: Option<RequestGuard>,
-    /// What the handler wakes.
-    waker: (Arc<RequestWaker>, Waker),
+    /// What the handler wakes; `None` if it sends nothing.
+    place: Option<Place<H::Head>>,
 }
 
 // Nothing in it is pinned.
@@ -196,7 +202,7 @@ impl<H: Handler> Content<H> {
         body: H::Content,
         mut receiving: Receiving<H::Upload>,
         account: RequestGuard,
-        waker: (Arc<RequestWaker>, Waker),
+        place: Place<H::Head>,
     ) -> Content<H> {
         let body = (body.remaining() != Some(0)).then_some(body);
         let receiving = if receiving.is_wanted() {
@@ -207,17 +213,17 @@ impl<H: Handler> Content<H> {
             receiving.give_up();
             None
         };
-        Content { body, receiving, account: Some(account), waker }
+        Content { body, receiving, account: Some(account), place: Some(place) }
     }
 
     /// No content, and none is received.
-    pub(super) fn empty(account: RequestGuard, waker: (Arc<RequestWaker>, Waker)) -> Content<H> {
-        Content { body: None, receiving: None, account: Some(account), waker }
+    pub(super) fn empty(account: RequestGuard) -> Content<H> {
+        Content { body: None, receiving: None, account: Some(account), place: None }
     }
 
     /// No content: another protocol follows.
-    pub(super) fn of_upgrade(waker: (Arc<RequestWaker>, Waker)) -> Content<H> {
-        Content { body: None, receiving: None, account: None, waker }
+    pub(super) fn of_upgrade() -> Content<H> {
+        Content { body: None, receiving: None, account: None, place: None }
     }
 
     /// Lends what arrives of the request's content.
@@ -234,9 +240,9 @@ impl<H: Handler> Content<H> {
     }
 
     fn poll_body(&mut self) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let (Some(body), Some(place)) = (&mut self.body, &mut self.place) else { return Poll::Ready(None) };
         if body.remaining() != Some(0)
-            && let Some(chunk) = ready!(body.poll_chunk(PIECE, &context(&self.waker.1))).transpose()
+            && let Some(chunk) = ready!(body.poll_chunk(PIECE, &context(place.waker()))).transpose()
         {
             return Poll::Ready(Some(chunk.map(Frame::data).map_err(io::Error::other)));
         }
@@ -255,7 +261,7 @@ impl<H: Handler> http_body::Body for Content<H> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let this = &mut *self;
-        this.waker.0.set(cx);
+        this.place.iter().for_each(|place| place.set_task(cx));
         let polled = poll_caught(|| {
             this.poll_receive(cx);
             match ready!(this.poll_body()) {

@@ -8,7 +8,8 @@
 use super::ThreadCounters;
 use super::answer::{Answer, ConnectionContext};
 use super::body::RequestGuard;
-use super::exchange::{Content, Receiving, RequestWaker, context};
+use super::exchange::{Content, Receiving, context};
+use super::places::{Place, Places};
 use super::service::discard;
 use super::stream::Stream;
 use super::tcp_server::{Setup, serve_by};
@@ -32,7 +33,6 @@ use std::io;
 use std::net::TcpListener;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 /// Accepts from `listeners` and serves by `handler` until the order to stop.
@@ -44,24 +44,27 @@ pub(crate) fn serve_handler<H: Handler>(
     setup: Setup,
     handler: H,
 ) -> io::Result<ThreadCounters> {
-    let (handler, buffer) = (Rc::new(RefCell::new(handler)), Rc::default());
-    serve_by(listeners, setup, LowLevel { handler, buffer })
+    let handler = Rc::new(RefCell::new(handler));
+    serve_by(listeners, setup, LowLevel { handler, buffer: Rc::default(), places: Places::default() })
 }
 
 /// Memory of a head that was larger than this, in bytes, is given back.
 const KEPT: usize = 16 << 10;
 
 /// The handler of a thread.
-struct LowLevel<H> {
+struct LowLevel<H: Handler> {
     handler: Rc<RefCell<H>>,
     buffer: Rc<RefCell<HeadBuffer>>,
+    places: Places<H::Head>,
 }
 
 /// The handler for one connection.
-struct Requests<H> {
+struct Requests<H: Handler> {
     handler: Rc<RefCell<H>>,
     /// Memory for the head at hand, which all connections of the thread use.
     buffer: Rc<RefCell<HeadBuffer>>,
+    /// As do its requests.
+    places: Places<H::Head>,
     context: Rc<ConnectionContext>,
 }
 
@@ -72,7 +75,7 @@ impl<H: Handler> Answer for LowLevel<H> {
 
     fn service(&self, context: ConnectionContext) -> Requests<H> {
         let (handler, buffer) = (Rc::clone(&self.handler), Rc::clone(&self.buffer));
-        Requests { handler, buffer, context: Rc::new(context) }
+        Requests { handler, buffer, places: self.places.clone(), context: Rc::new(context) }
     }
 }
 
@@ -86,33 +89,44 @@ impl<H: Handler> hyper::service::Service<Request<Incoming>> for Requests<H> {
         // RFC 6585 §5: 431.
         let refusal = account.head.refusal().map(|(status, _)| status);
         let refusal = refusal.or_else(|| account.head.is_too_large().then_some(431));
-        let mut head: Option<H::Head> =
-            caught(|| take_head(&request, refusal, &mut self.buffer.borrow_mut())).ok();
+        let mut place = self.places.take();
+        let taken = caught(|| take_head(&request, refusal, &mut self.buffer.borrow_mut(), place.head()));
+        let mut place = match taken {
+            Ok(()) => Some(place),
+            Err(()) => {
+                place.discard();
+                None
+            }
+        };
+        let mut head = place.as_mut().map(Place::head);
         let has_interims =
             self.context.protocol == Protocol::Http1 && informational::is_known_to(request.version());
         let offer = has_interims.then(|| tunnel::offer(&request)).flatten().filter(|_| refusal.is_none());
         let may_upgrade = offer.zip(head.as_mut()).is_some_and(|(offer, head)| head.on_upgrade(&offer));
-        let is_tunnel = head.as_ref().is_some_and(H::Head::is_tunnel);
+        let is_tunnel = head.as_ref().is_some_and(|head| head.is_tunnel());
         let tunnel = is_tunnel.then(|| hyper::upgrade::on(&mut request));
+        let waits_for_continue = head.as_ref().is_some_and(|head| head.expects_continue());
         Box::pin(Answering {
             may_upgrade,
             tunnel,
             handler: Rc::clone(&self.handler),
-            info: self.context.info.clone(),
             interims: has_interims.then(|| self.context.stream.clone()),
-            waits_for_continue: head.as_ref().is_some_and(H::Head::expects_continue),
+            place,
+            waits_for_continue,
             content: Some(request.into_body()),
-            head,
             receiving: None,
             account: Some(account),
-            waker: RequestWaker::new(),
         })
     }
 }
 
-/// What the handler keeps of the head of `request`, or of its refusal.
-fn take_head<T: low::Head>(request: &Request<Incoming>, refusal: Option<u16>, buffer: &mut HeadBuffer) -> T {
-    let mut head = T::default();
+/// Has the handler keep what it needs of the head of `request`, or of its refusal.
+fn take_head<T: low::Head>(
+    request: &Request<Incoming>,
+    refusal: Option<u16>,
+    buffer: &mut HeadBuffer,
+    head: &mut T,
+) {
     let read = match target::protocol(request) {
         Some(protocol) => buffer.extended_connect(request, protocol),
         None => buffer.request(request),
@@ -125,21 +139,19 @@ fn take_head<T: low::Head>(request: &Request<Incoming>, refusal: Option<u16>, bu
     if buffer.memory() > KEPT {
         *buffer = HeadBuffer::default();
     }
-    head
 }
 
 /// The response to one request, to come.
 pub(super) struct Answering<H: Handler> {
     handler: Rc<RefCell<H>>,
-    info: ConnectionInfo,
     /// Whether the handler may answer 101.
     may_upgrade: bool,
     /// The stream of HTTP/2 on which it may speak another protocol.
     tunnel: Option<OnUpgrade>,
     /// Where informational responses are written, if the version has them.
     interims: Option<Stream>,
-    /// `None`: what keeps it has panicked.
-    head: Option<H::Head>,
+    /// Its head, and what wakes it. `None`: what keeps the head has panicked, or the request is answered.
+    place: Option<Place<H::Head>>,
     /// The client sends its content when it is told to go on: when the content is asked for. RFC 9110 §10.1.1.
     waits_for_continue: bool,
     /// There until the first poll.
@@ -148,7 +160,6 @@ pub(super) struct Answering<H: Handler> {
     receiving: Option<Receiving<H::Upload>>,
     /// There until it is answered.
     account: Option<RequestGuard>,
-    waker: (Arc<RequestWaker>, Waker),
 }
 
 // Nothing in it is pinned.
@@ -159,8 +170,9 @@ type Begun<C> = (StatusCode, HeaderMap, C);
 
 impl<H: Handler> Answering<H> {
     fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Begun<H::Content>>> {
-        let Answering { handler, head, receiving, account, .. } = self;
-        let (Some(head), Some(account)) = (head, account) else { return Poll::Pending };
+        let Answering { handler, place, receiving, account, .. } = self;
+        let (Some(place), Some(account)) = (place, account) else { return Poll::Pending };
+        let (head, waker) = place.parts();
         if let Some(content) = self.content.take() {
             let timeouts = Rc::clone(&account.context.timeouts);
             *receiving = Some(match self.may_upgrade || self.tunnel.is_some() {
@@ -177,7 +189,7 @@ impl<H: Handler> Answering<H> {
                     return Poll::Pending;
                 }
             }
-            let mut call: Call<'_, H> = Call { head, receiving, info: &self.info, waker: &self.waker.1 };
+            let mut call: Call<'_, H> = Call { head, receiving, info: &account.context.info, waker };
             let polled = match account.context.timeouts.is_short() && !call.head.has_begun() {
                 true => Poll::Ready(handler.borrow_mut().put_off(&context(call.waker))),
                 false => call.handle(&mut *handler.borrow_mut(), self.interims.as_ref()),
@@ -208,6 +220,7 @@ impl<H: Handler> Answering<H> {
     /// The response to a request whose handler has panicked.
     fn fail(&mut self) -> Option<Response<Content<H>>> {
         let mut account = self.account.take()?;
+        self.place.take().into_iter().for_each(Place::discard);
         let mut map = fields::empty();
         account.context.thread_state.date(&mut map, monotonic::now());
         let received = self.receiving.as_ref().map_or(Received::Open, |receiving| receiving.received);
@@ -218,7 +231,7 @@ impl<H: Handler> Answering<H> {
         }
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         account.status = status.as_u16();
-        Some(respond(status, map, Content::empty(account, self.waker.clone())))
+        Some(respond(status, map, Content::empty(account)))
     }
 }
 
@@ -228,33 +241,32 @@ impl<H: Handler> Answering<H> {
         &mut self,
         mut map: HeaderMap,
         (body, receiving, mut account): (H::Content, Receiving<H::Upload>, RequestGuard),
+        place: Place<H::Head>,
     ) -> Response<Content<H>> {
         let status = StatusCode::SWITCHING_PROTOCOLS;
         account.status = status.as_u16();
-        account.site = self.head.as_ref().map_or(0, low::Head::site);
         account.ahead = account.context.timeouts.reserve(u64::MAX);
         map.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         if let Some(stream) = &self.interims {
-            stream.go_on_by(Box::new(Tunnel::<H>::new(body, receiving, account, self.waker.clone())));
+            stream.go_on_by(Box::new(Tunnel::<H>::new(body, receiving, account, place)));
         }
-        respond(status, map, Content::of_upgrade(self.waker.clone()))
+        respond(status, map, Content::of_upgrade())
     }
 
     /// The response of 2xx, after which the handler speaks another protocol on `stream`. RFC 8441 §5.
     fn open(
-        &mut self,
         (status, map): (StatusCode, HeaderMap),
         (body, receiving, mut account): (H::Content, Receiving<H::Upload>, RequestGuard),
+        place: Place<H::Head>,
         stream: OnUpgrade,
     ) -> Response<Content<H>> {
         account.status = status.as_u16();
-        account.site = self.head.as_ref().map_or(0, low::Head::site);
         account.ahead = account.context.timeouts.reserve(u64::MAX);
         account.on_stream_tunnel();
         let cut = account.context.thread_state.next_cut.expect();
-        let tunnel = Tunnel::<H>::new(body, receiving, account, self.waker.clone());
+        let tunnel = Tunnel::<H>::new(body, receiving, account, place);
         tokio::task::spawn_local(tunnel.run(stream, cut));
-        respond(status, map, Content::of_upgrade(self.waker.clone()))
+        respond(status, map, Content::of_upgrade())
     }
 }
 
@@ -263,36 +275,37 @@ impl<H: Handler> Future for Answering<H> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        this.waker.0.set(cx);
-        if this.head.is_none() {
-            return this.fail().map_or(Poll::Pending, |response| Poll::Ready(Ok(response)));
+        match &this.place {
+            Some(place) => place.set_task(cx),
+            None => return this.fail().map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
         }
         let (status, mut map, body) = match ready!(poll_caught(|| this.poll_response(cx))) {
             Ok(begun) => begun?,
             Err(()) => return this.fail().map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
         };
-        let (Some(mut account), Some(mut receiving)) = (this.account.take(), this.receiving.take()) else {
-            return Poll::Pending;
-        };
+        let taken = (this.account.take(), this.receiving.take(), this.place.take());
+        let (Some(mut account), Some(mut receiving), Some(mut place)) = taken else { return Poll::Pending };
+        account.site = place.head().site();
+        place.end_head();
         if this.may_upgrade {
             if status == StatusCode::SWITCHING_PROTOCOLS {
-                return Poll::Ready(Ok(this.upgrade(map, (body, receiving, account))));
+                return Poll::Ready(Ok(this.upgrade(map, (body, receiving, account), place)));
             }
             // It had no content, and what follows is the next request.
             receiving.received = Received::Whole;
         }
         if let Some(stream) = this.tunnel.take() {
             if status.is_success() {
-                return Poll::Ready(Ok(this.open((status, map), (body, receiving, account), stream)));
+                let opened = Answering::open((status, map), (body, receiving, account), place, stream);
+                return Poll::Ready(Ok(opened));
             }
             // hyper resets what else the client sends.
             receiving.received = Received::Whole;
         }
         announce(&mut map, &account, receiving.received);
         account.status = status.as_u16();
-        account.site = this.head.as_ref().map_or(0, low::Head::site);
         account.ahead = account.context.timeouts.reserve(body.remaining().unwrap_or(u64::MAX));
-        let content = Content::new(body, receiving, account, this.waker.clone());
+        let content = Content::new(body, receiving, account, place);
         Poll::Ready(Ok(respond(status, map, content)))
     }
 }

@@ -13,6 +13,7 @@
 //! | application.rs | a request to a service of the application's and back |
 //! | low_level.rs, exchange.rs | a request to a low-level handler and back |
 //! | tunnel.rs, cut.rs | another protocol after a response 101, or 2xx to an extended CONNECT; the task by which hyper sends on its stream |
+//! | places.rs | memory of requests that is used again |
 //! | thread_state.rs | what the connections of a thread share |
 //! | limiter.rs | how many connections there may be, in all and from each network |
 //! | timeouts.rs, limits.rs | time limits of connections |
@@ -36,6 +37,7 @@ mod limits;
 mod listen;
 mod low_level;
 mod openings;
+mod places;
 mod plain;
 mod proxied;
 mod publisher;

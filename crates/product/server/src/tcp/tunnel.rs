@@ -10,7 +10,8 @@
 
 use super::body::RequestGuard;
 use super::cut::Cut;
-use super::exchange::{PIECE, Receiving, RequestWaker, context};
+use super::exchange::{PIECE, Receiving, context};
+use super::places::Place;
 use super::stream::{NextProtocol, Stream};
 use crate::caught::poll_caught;
 use crate::low::{Content as _, Handler, Upload as _};
@@ -25,8 +26,7 @@ use std::future::{Future as _, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
 /// So many bytes are read at once.
 const READ: usize = 16 << 10;
@@ -67,7 +67,7 @@ pub(super) struct Tunnel<H: Handler> {
     outgoing: Bytes,
     account: RequestGuard,
     /// What the handler wakes.
-    waker: (Arc<RequestWaker>, Waker),
+    place: Place<H::Head>,
 }
 
 impl<H: Handler> Tunnel<H> {
@@ -75,10 +75,10 @@ impl<H: Handler> Tunnel<H> {
         body: H::Content,
         receiving: Receiving<H::Upload>,
         account: RequestGuard,
-        waker: (Arc<RequestWaker>, Waker),
+        place: Place<H::Head>,
     ) -> Tunnel<H> {
         let (receiving, sending) = (Some(receiving), Sending::Open(body));
-        Tunnel { receiving, sending, outgoing: Bytes::new(), account, waker }
+        Tunnel { receiving, sending, outgoing: Bytes::new(), account, place }
     }
 
     /// Has the handler take what the client sends.
@@ -124,7 +124,7 @@ impl<H: Handler> Tunnel<H> {
                 self.outgoing.advance(taken.min(self.outgoing.len()));
             }
             match &mut self.sending {
-                Sending::Open(body) => match ready!(body.poll_chunk(PIECE, &context(&self.waker.1))) {
+                Sending::Open(body) => match ready!(body.poll_chunk(PIECE, &context(self.place.waker()))) {
                     Ok(Some(chunk)) => {
                         self.account.sent += chunk.len() as u64;
                         self.outgoing = chunk;
@@ -143,7 +143,7 @@ impl<H: Handler> Tunnel<H> {
 
     /// Moves bytes in both directions. Ready when no more will; an error if they were not all.
     fn poll_both(&mut self, stream: &mut impl Ends, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.waker.0.set(cx);
+        self.place.set_task(cx);
         let polled = poll_caught(|| {
             if let Err(error) = self.receive(stream, cx) {
                 return Poll::Ready(Err(error));
