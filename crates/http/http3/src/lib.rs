@@ -45,8 +45,8 @@ pub use config::{Config, InvalidConfig};
 pub use connection::{Connection, EncodedHead, EncodedRequest, Goaway, RequestError};
 pub use error::{Code, ConnectionError};
 pub use fields::{
-    HeadBuffer, HeadMemory, InvalidHead, Protocol, RequestHead, ResponseHead, Target, Trailers, is_authority,
-    is_trimmed,
+    HeadBuffer, HeadMemory, InvalidHead, Protocol, RequestHead, ResponseHead, Target, Trailers,
+    convert_in_place, is_authority, is_trimmed,
 };
 pub use outgoing::{BodyLength, SendError};
 pub use qpack::Line;

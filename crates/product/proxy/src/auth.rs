@@ -71,16 +71,17 @@ impl RouteService for ForwardAuth {
         self.0.route.upstreams.iter().for_each(Upstream::end);
     }
 
-    fn call(&self, request: Request<Body>) -> RouteFuture {
-        runtime::run(Box::pin(permit(Arc::clone(&self.0), request)))
+    fn call(&self, request: Request<Body>, client: ConnectionInfo) -> RouteFuture {
+        runtime::run(Box::pin(permit(Arc::clone(&self.0), request, client)))
     }
 }
 
-async fn permit(asked: Arc<Asked>, request: Request<Body>) -> Result<Response<Body>, RouteError> {
+async fn permit(
+    asked: Arc<Asked>,
+    request: Request<Body>,
+    info: ConnectionInfo,
+) -> Result<Response<Body>, RouteError> {
     let (mut parts, _) = request.into_parts();
-    let Some(info) = parts.extensions.remove::<ConnectionInfo>() else {
-        return Err(RouteError { status: 500, what: "" });
-    };
     info.handshake_done().await;
     let (route, path) = (&asked.route, &asked.path);
     let key = route.key(&info, &parts.uri);

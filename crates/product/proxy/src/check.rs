@@ -57,6 +57,9 @@ pub(crate) struct Probe {
     pub(crate) sender: Option<Sender>,
 }
 
+/// Why an upstream is not well.
+const LATE: &str = "no response in time";
+
 impl Probe {
     /// The field Host of checks of an upstream where no other one is said.
     pub(crate) fn host(address: &Address) -> HeaderValue {
@@ -75,17 +78,18 @@ impl Probe {
             let manner = Manner { tls: self.tls.as_ref(), purpose: Purpose::Requests, sender: self.sender };
             let connected = connect(address, manner, patience).await;
             let mut connection = connected.map_err(|failure| failure.to_string())?;
-            let (content, _) = Sent::empty();
+            let (content, progress) = Sent::empty();
             let mut request = Request::new(content);
             *request.uri_mut() = Uri::from(self.check.path.clone());
             request.headers_mut().insert(HOST, self.host.clone());
             request.headers_mut().insert(USER_AGENT, HeaderValue::from_static("tercel"));
-            match connection.send(request).await {
-                Ok(response) => self.judge(response.status()),
-                Err(refused) => Err(format!("no response: {}", refused.error)),
+            match connection.send(request, (&progress, patience)).await {
+                Some(Ok(response)) => self.judge(response.status()),
+                Some(Err(refused)) => Err(format!("no response: {}", refused.error)),
+                None => Err(LATE.to_owned()),
             }
         });
-        asked.await.unwrap_or_else(|_| Err("no response in time".to_owned()))
+        asked.await.unwrap_or_else(|_| Err(LATE.to_owned()))
     }
 
     fn judge(&self, status: StatusCode) -> Result<(), String> {

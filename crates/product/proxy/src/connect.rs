@@ -1,7 +1,7 @@
 //! New connections to upstreams.
 
 use crate::address::{Address, Scheme};
-use crate::content::Sent;
+use crate::content::{Progress, Sent};
 use crate::failure::{Failure, Refused};
 use crate::http2::{self, Http2};
 use crate::http3::Http3;
@@ -17,9 +17,9 @@ use http_body::{Frame, SizeHint};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use server::proxy_protocol::{Sender, header};
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
@@ -112,6 +112,7 @@ impl http_body::Body for Incoming {
 pub(crate) struct Http1 {
     sender: http1::SendRequest<Sent>,
     task: AbortHandle,
+    /// Of its requests, of which there is one at a time.
     silence: Silence,
 }
 
@@ -157,48 +158,52 @@ impl Connection {
         }
     }
 
-    /// The timer of its requests; `None` where several at a time would have it.
-    pub(crate) fn silence(&mut self) -> Option<&mut Silence> {
-        match self {
-            Connection::Http1(connection) => Some(&mut connection.silence),
-            Connection::Http2(_) | Connection::Http3(_) => None,
-        }
-    }
-
-    /// Sends a request; the head of the response is to come.
-    pub(crate) fn send(
+    /// Sends a request, and waits for the head of the response. `None`: the upstream is silent for too long.
+    pub(crate) async fn send(
         &mut self,
         mut request: Request<Sent>,
-    ) -> impl Future<Output = Result<Response<Incoming>, Refused>> + use<> {
-        let (of_one, of_several): (_, Option<Answering>) = match self {
-            Connection::Http1(connection) => {
+        patience: (&Progress, Duration),
+    ) -> Option<Result<Response<Incoming>, Refused>> {
+        match self {
+            Connection::Http1(Http1 { sender, silence, .. }) => {
                 to_http1(&mut request);
-                (Some(connection.sender.try_send_request(request)), None)
+                let sent = pin!(sender.try_send_request(request));
+                let answered = in_time(sent, silence, patience).await?;
+                Some(answered.map(|response| response.map(Incoming::Http1)))
             }
+            // Boxed, because it is large, and the state of other requests would be.
             Connection::Http2(connection) => {
                 to_http2(&mut request, connection.scheme());
-                let sent = connection.send(request);
-                (None, Some(Box::pin(async move { Ok(sent.await?.map(Incoming::Http2)) })))
+                let mut sent = Box::pin(connection.send(request));
+                let answered = in_time(sent.as_mut(), &mut Silence::default(), patience).await?;
+                Some(answered.map(|response| response.map(Incoming::Http2)))
             }
             Connection::Http3(connection) => {
                 to_http2(&mut request, Scheme::H3);
                 *request.version_mut() = Version::HTTP_3;
-                let sent = connection.send(request);
-                (None, Some(Box::pin(async move { Ok(sent.await?.map(Incoming::Http3)) })))
-            }
-        };
-        async move {
-            match (of_one, of_several) {
-                (Some(sent), _) => Ok(sent.await?.map(Incoming::Http1)),
-                (_, Some(sent)) => sent.await,
-                (None, None) => std::future::pending().await,
+                let mut sent = Box::pin(connection.send(request));
+                let answered = in_time(sent.as_mut(), &mut Silence::default(), patience).await?;
+                Some(answered.map(|response| response.map(Incoming::Http3)))
             }
         }
     }
 }
 
-/// A response on a connection that takes several requests. Boxed, because it is large, and the state of other requests would be.
-type Answering = Pin<Box<dyn Future<Output = Result<Response<Incoming>, Refused>> + Send>>;
+/// The head of a response; `None` if the upstream is silent for too long.
+async fn in_time<T, E>(
+    mut sent: Pin<&mut impl Future<Output = Result<T, E>>>,
+    silence: &mut Silence,
+    (progress, patience): (&Progress, Duration),
+) -> Option<Result<T, Refused>>
+where
+    Refused: From<E>,
+{
+    let answered = poll_fn(|cx| match sent.as_mut().poll(cx) {
+        Poll::Ready(answered) => Poll::Ready(Some(answered)),
+        Poll::Pending => silence.poll(progress, patience, cx).map(|()| None),
+    });
+    answered.await.map(|answered| answered.map_err(Refused::from))
+}
 
 /// The host is a field. RFC 9112 §3.2.1.
 fn to_http1<B>(request: &mut Request<B>) {

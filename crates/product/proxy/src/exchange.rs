@@ -3,6 +3,7 @@
 //! A request may go on to another upstream when nothing of it was sent, or when its method is safe (RFC 9110 §9.2.1) and it has no
 //! content. What an upstream may have acted on otherwise is not asked twice.
 
+use crate::again::Again;
 use crate::balance::Tried;
 use crate::connect::{Connection, Incoming, Manner, Purpose, connect, is_for_want_of_http1};
 use crate::content::{Progress, Sent, State};
@@ -14,7 +15,6 @@ use crate::log::{Target, say};
 use crate::response::{First, Lease, Received};
 use crate::route::Route;
 use crate::runtime::Realm;
-use crate::silence::Silence;
 use crate::tunnel::{Held, join, join_stream};
 use crate::upgrade::{self, Connecting, Offered};
 use crate::upstream::{Underway, Upstream};
@@ -27,8 +27,8 @@ use http_body::{Body as _, Frame};
 use server::ConnectionInfo;
 use server::proxy_protocol::Sender;
 use server::sites::{OfferedBy, RouteError, UpgradeOffer};
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use tokio::runtime::Handle;
@@ -38,11 +38,9 @@ use tokio::time::{Duration, Instant, timeout};
 pub(crate) async fn exchange(
     route: Arc<Route>,
     request: Request<Body>,
+    info: ConnectionInfo,
 ) -> Result<Response<Body>, RouteError> {
     let (mut parts, body) = request.into_parts();
-    let Some(info) = parts.extensions.remove::<ConnectionInfo>() else {
-        return Err(RouteError { status: 500, what: "" });
-    };
     // RFC 8470 §4: the upstream does not know that a request in early data may be a copy.
     info.handshake_done().await;
     let key = route.key(&info, &parts.uri);
@@ -87,7 +85,7 @@ struct Asked<'a> {
     request: Option<Request<Sent>>,
     progress: Arc<Progress>,
     /// The request once more, if it may be repeated.
-    again: Option<Request<()>>,
+    again: Option<Again>,
     /// The protocols that the request offers, and what the client sends by one of them.
     upgrade: Option<Offered>,
     /// It was sent as an extended CONNECT.
@@ -107,7 +105,7 @@ impl Asked<'_> {
             && let Some(again) = &self.again
         {
             let (content, progress) = Sent::empty();
-            self.request = Some(again.clone().map(|()| content));
+            self.request = Some(again.request(content));
             self.progress = progress;
         }
         self.request.is_some()
@@ -132,7 +130,7 @@ pub(crate) async fn ask(
     let (content, progress) = Sent::new(first, body, route.settings.max_content);
     let request = Request::from_parts(parts, content);
     let may_repeat = is_safe && route.settings.retries.attempts > 0 && request.body().is_end_stream();
-    let again = may_repeat.then(|| copy(&request));
+    let again = may_repeat.then(|| Again::of(&request));
     let mut asked = Asked { request: Some(request), progress, again, upgrade, connecting: None, client };
     let mut tried: Tried = 0;
     let mut left = route.settings.retries.attempts;
@@ -164,14 +162,6 @@ pub(crate) async fn ask(
         }
         left -= 1;
     }
-}
-
-fn copy(request: &Request<Sent>) -> Request<()> {
-    let mut copy = Request::new(());
-    copy.method_mut().clone_from(request.method());
-    copy.uri_mut().clone_from(request.uri());
-    copy.headers_mut().clone_from(request.headers());
-    copy
 }
 
 /// The first piece of content; `None` if there is none.
@@ -291,16 +281,7 @@ async fn send(
     }
     asked.client.hints.iter().for_each(|hints| hints.pass(connection, &mut request));
     let progress = Arc::clone(&asked.progress);
-    let mut sent = pin!(connection.send(request));
-    let mut own = Silence::default();
-    let silence = connection.silence().unwrap_or(&mut own);
-    let answered = poll_fn(|cx| {
-        if let Poll::Ready(answered) = sent.as_mut().poll(cx) {
-            return Poll::Ready(Some(answered));
-        }
-        silence.poll(&progress, patience, cx).map(|()| None)
-    });
-    match answered.await {
+    match connection.send(request, (&progress, patience)).await {
         None => Err(Failure::Silent),
         Some(Ok(response)) => Ok(response),
         Some(Err(refused)) => {

@@ -1,7 +1,8 @@
 //! Heads on their way: what is left out, and what is said of the client. RFC 9110 §7.6, RFC 7239.
 
 use crate::settings::Settings;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use http::header::{self, Entry, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Uri, Version};
 use server::ConnectionInfo;
@@ -64,9 +65,9 @@ pub(crate) fn request(parts: &mut Parts, info: &ConnectionInfo, settings: &Setti
             || !is_trusted && TOLD_BY_PROXIES.contains(&name.as_str())
             || looks_alike(name.as_str())
     });
-    let host = parts.uri.authority().map(|authority| HeaderValue::from_str(authority.as_str()));
-    let host = host.and_then(Result::ok).or_else(|| fields.get(header::HOST).cloned());
-    tell(fields, peer, host.as_ref());
+    let authority = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
+    let sent = if authority.is_none() { fields.get(header::HOST).cloned() } else { None };
+    let host = tell(fields, peer, authority.or(sent.as_ref().map(HeaderValue::as_bytes)));
     via(fields, info.alpn);
     if let Some(host) = settings.host.clone().or(host) {
         fields.insert(header::HOST, host);
@@ -85,14 +86,20 @@ pub(crate) fn response(fields: &mut HeaderMap) {
 /// Removes fields that concern one connection, and those of which `is_more` says so. One look at each name: to look up the names that may
 /// not be there costs several times as much.
 fn remove_hop_by_hop(fields: &mut HeaderMap, is_more: impl Fn(&HeaderName) -> bool) {
-    let mut found: Vec<HeaderName> =
-        fields.keys().filter(|name| is_hop_by_hop(name) || is_more(name)).cloned().collect();
+    // Not in the list, which has no memory while it is empty: most upstreams send this field alone.
+    let mut has_connection = false;
+    let goes = |name: &&HeaderName| is_hop_by_hop(name) || is_more(name);
+    let mut found: Vec<HeaderName> = Vec::new();
+    for name in fields.keys().filter(goes) {
+        if *name == header::CONNECTION { has_connection = true } else { found.push(name.clone()) }
+    }
     if found.contains(&header::TRANSFER_ENCODING) {
         // RFC 9112 §6.3: the length by chunks counts, so the other one must not go on.
         found.push(header::CONTENT_LENGTH);
     }
-    if found.contains(&header::CONNECTION) {
+    if has_connection {
         found.extend(nominated(fields));
+        fields.remove(header::CONNECTION);
     }
     found.iter().for_each(|name| _ = fields.remove(name));
 }
@@ -113,30 +120,39 @@ fn looks_alike(name: &str) -> bool {
     name.contains('_') && TOLD_BY_PROXIES.contains(&&*name.replace('_', "-"))
 }
 
-/// Tells the upstream of the client, after what trusted proxies have told.
-fn tell(fields: &mut HeaderMap, peer: IpAddr, host: Option<&HeaderValue>) {
+/// Tells the upstream of the client, after what trusted proxies have told. Returns the host as a value. All values share one text.
+fn tell(fields: &mut HeaderMap, peer: IpAddr, host: Option<&[u8]>) -> Option<HeaderValue> {
     // RFC 7239 §6: an address of IPv6 has brackets and quotes.
     let (before, after): (&[u8], &[u8]) = match peer {
         IpAddr::V4(_) => (b"for=", b""),
         IpAddr::V6(_) => (b"for=\"[", b"]\""),
     };
-    let mut text = Vec::with_capacity(TOLD + host.map_or(0, HeaderValue::len));
+    let mut text = Vec::with_capacity(TOLD + host.map_or(0, <[u8]>::len));
     text.extend_from_slice(before);
     write_address(&mut text, peer);
-    append(fields, X_FORWARDED_FOR, text.get(before.len()..).unwrap_or_default());
-    fields.entry(X_FORWARDED_PROTO).or_insert(HeaderValue::from_static("https"));
-    if let Some(host) = host {
-        fields.entry(X_FORWARDED_HOST).or_insert_with(|| host.clone());
-    }
+    let address = before.len()..text.len();
     text.extend_from_slice(after);
     let is_quotable = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
-    if let Some(host) = host.map(HeaderValue::as_bytes).filter(|host| host.iter().all(is_quotable)) {
+    let quoted = host.filter(|host| host.iter().all(is_quotable)).map(|host| {
         text.extend_from_slice(b";host=\"");
+        let start = text.len();
         text.extend_from_slice(host);
         text.push(b'"');
-    }
+        start..start + host.len()
+    });
     text.extend_from_slice(b";proto=https");
-    append(fields, header::FORWARDED, &text);
+    let text = Bytes::from(text);
+    append(fields, X_FORWARDED_FOR, text.slice(address));
+    fields.entry(X_FORWARDED_PROTO).or_insert(HeaderValue::from_static("https"));
+    let host = match quoted {
+        Some(place) => HeaderValue::from_maybe_shared(text.slice(place)).ok(),
+        None => host.and_then(|host| HeaderValue::from_bytes(host).ok()),
+    };
+    if let Some(host) = &host {
+        fields.entry(X_FORWARDED_HOST).or_insert_with(|| host.clone());
+    }
+    append(fields, header::FORWARDED, text);
+    host
 }
 
 /// The text of an address. One of IPv4 is written by hand, at a tenth of the formatter's cost.
@@ -165,22 +181,24 @@ fn via(fields: &mut HeaderMap, alpn: &str) {
         "h2" => "2 tercel",
         _ => "1.1 tercel",
     };
-    if fields.contains_key(header::VIA) {
-        append(fields, header::VIA, own.as_bytes());
-    } else {
-        fields.insert(header::VIA, HeaderValue::from_static(own));
-    }
+    append(fields, header::VIA, Bytes::from_static(own.as_bytes()));
 }
 
 /// Adds to the list that a field is.
-fn append(fields: &mut HeaderMap, name: HeaderName, text: &[u8]) {
-    let value = if fields.contains_key(&name) {
-        let before: Vec<&[u8]> = fields.get_all(&name).iter().map(HeaderValue::as_bytes).collect();
-        HeaderValue::from_bytes(&[&before.join(&b", "[..]), text].join(&b", "[..]))
-    } else {
-        HeaderValue::from_bytes(text)
-    };
-    if let Ok(value) = value {
-        fields.insert(name, value);
+fn append(fields: &mut HeaderMap, name: HeaderName, text: Bytes) {
+    match fields.entry(name) {
+        Entry::Vacant(place) => {
+            if let Ok(value) = HeaderValue::from_maybe_shared(text) {
+                place.insert(value);
+            }
+        }
+        Entry::Occupied(mut place) => {
+            let before: Vec<&[u8]> = place.iter().map(HeaderValue::as_bytes).collect();
+            if let Ok(value) =
+                HeaderValue::from_bytes(&[&before.join(&b", "[..]), &text[..]].join(&b", "[..]))
+            {
+                place.insert_mult(value);
+            }
+        }
     }
 }

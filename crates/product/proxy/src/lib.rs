@@ -23,6 +23,7 @@
 //! | edit.rs | what an operator changes of requests |
 //! | exchange.rs | one request |
 //! | content.rs | the content of a request |
+//! | again.rs | the head of a request that may be sent once more |
 //! | silence.rs | how long an upstream may be silent before it answers |
 //! | response.rs | the content of a response, with its timeout |
 //! | informational.rs | informational responses, which come before it |
@@ -46,6 +47,7 @@
 #![cfg_attr(not(test), deny(clippy::expect_used, clippy::indexing_slicing))]
 
 mod address;
+mod again;
 mod auth;
 mod balance;
 mod check;

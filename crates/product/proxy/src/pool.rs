@@ -8,7 +8,7 @@ use crate::connect::Connection;
 use crate::failure::Failure;
 use crate::runtime::Realm;
 use client::tasks::spawn_on;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::runtime::Handle;
@@ -24,7 +24,7 @@ pub(crate) struct Pool {
 }
 
 #[derive(Debug, Default)]
-struct Lists(Mutex<HashMap<Realm, List>>);
+struct Lists(Mutex<BTreeMap<Realm, List>>);
 
 #[derive(Debug, Default)]
 struct List {
@@ -44,7 +44,7 @@ struct Waiting {
 }
 
 impl Lists {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Realm, List>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Realm, List>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,6 +6,7 @@ use crate::runtime;
 use crate::settings::Settings;
 use crate::upstream::Upstream;
 use body::Body;
+use server::ConnectionInfo;
 use server::sites::{RouteFuture, RouteService};
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ impl RouteService for Proxy {
         self.0.upstreams.iter().for_each(Upstream::end);
     }
 
-    fn call(&self, request: http::Request<Body>) -> RouteFuture {
-        runtime::run(Box::pin(exchange(Arc::clone(&self.0), request)))
+    fn call(&self, request: http::Request<Body>, client: ConnectionInfo) -> RouteFuture {
+        runtime::run(Box::pin(exchange(Arc::clone(&self.0), request, client)))
     }
 }

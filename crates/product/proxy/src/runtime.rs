@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 const MOST_THREADS: usize = 4;
 
 /// Which connections a thread uses: those that its own runtime drives. All threads of the shared runtime have 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Realm(usize);
 
 thread_local! {

@@ -46,7 +46,8 @@ mod tests {
             for _ in 0..3 {
                 let began = Instant::now();
                 let (_content, progress) = Sent::new(None, Body::empty(), 0);
-                let is_pending = poll_fn(|cx| Poll::Ready(silence.poll(&progress, patience, cx).is_pending()));
+                let is_pending =
+                    poll_fn(|cx| Poll::Ready(silence.poll(&progress, patience, cx).is_pending()));
                 assert!(is_pending.await);
                 // Answered before its time. The timer of the first rings while the third waits.
                 sleep(patience / 2).await;

@@ -136,6 +136,14 @@ pub trait Head: Default {
     /// Keeps what is needed of a head. It is valid by RFC 9114 §4.
     fn on_request(&mut self, request: &RequestHead<'_>);
 
+    /// As [`Head::on_request`], of a request over HTTP/1.1 or 2: `parts` are the same head as it came. Default: they are not needed.
+    /// Outside semver.
+    #[doc(hidden)]
+    fn on_parts(&mut self, head: &RequestHead<'_>, parts: http::request::Parts) {
+        drop(parts);
+        self.on_request(head);
+    }
+
     /// The request must be answered by `status`: its head is too large (431), or, over HTTP/1.1 and 2, breaks a rule (400, 421).
     /// Nothing else of it is known.
     fn on_refused(&mut self, status: u16);

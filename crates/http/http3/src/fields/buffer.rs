@@ -109,18 +109,22 @@ impl HeadBuffer {
 fn push(section: &mut FieldSection, fields: &HeaderMap) {
     let nominated = nominated(fields);
     for (name, value) in fields {
-        let is_left_out = LEFT_OUT.contains(name)
-            || *name == header::TE && value.as_bytes() != b"trailers"
-            || nominated.contains(name);
-        if !is_left_out {
+        if !is_left_out(name, value, &nominated) {
             section.push(name.as_str().as_bytes(), value.as_bytes());
         }
     }
 }
 
+/// Whether a line is none of HTTP/3's. `nominated`: as [`nominated`] says.
+pub(super) fn is_left_out(name: &HeaderName, value: &HeaderValue, nominated: &HashSet<HeaderName>) -> bool {
+    LEFT_OUT.contains(name)
+        || *name == header::TE && value.as_bytes() != b"trailers"
+        || !nominated.is_empty() && nominated.contains(name)
+}
+
 /// The fields that concern the connection alone, by a value of the field connection. RFC 9110 §7.6.1. Content has its length whatever a
 /// client says of that. A set, because a client may name as many as a head has room for, and each as often.
-fn nominated(fields: &HeaderMap) -> HashSet<HeaderName> {
+pub(super) fn nominated(fields: &HeaderMap) -> HashSet<HeaderName> {
     let values = fields.get_all(header::CONNECTION).iter().map(HeaderValue::as_bytes);
     let options = values.flat_map(|value| value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
     let named = options.filter(|option| !is_about_the_connection(option));

@@ -70,7 +70,7 @@ impl HeadMemory {
     }
 }
 
-const INVALID_URI: InvalidHead = InvalidHead("URI");
+pub(super) const INVALID_URI: InvalidHead = InvalidHead("URI");
 
 impl RequestHead<'_> {
     /// The request without its content.
@@ -183,7 +183,7 @@ fn fill<'a>(
 }
 
 /// Between the parts of a cookie.
-const COOKIE_SEPARATOR: &[u8] = b"; ";
+pub(super) const COOKIE_SEPARATOR: &[u8] = b"; ";
 
 /// The name of a line. One of the static table is not read again.
 fn field_name(line: &Line<'_>) -> Result<HeaderName, InvalidHead> {

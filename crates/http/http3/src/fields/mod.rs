@@ -6,6 +6,7 @@ mod characters;
 mod convert;
 mod encode;
 mod head;
+mod in_place;
 mod names;
 mod target;
 mod validate;
@@ -13,6 +14,7 @@ mod validate;
 pub use buffer::HeadBuffer;
 pub use convert::{HeadMemory, InvalidHead};
 pub use head::{RequestHead, ResponseHead, Trailers};
+pub use in_place::convert_in_place;
 pub use target::{Target, is_authority, is_trimmed};
 
 pub use encode::Protocol;

@@ -109,14 +109,20 @@ impl RateLimit {
 
     /// Of all values of the field; `None` without any, or if the head was not kept.
     fn hash_of(&self, name: &HeaderName, asked: &Asked<'_>) -> Option<u64> {
-        let head = asked.whole.kept()?;
-        let values = head.fields().filter(|line| line.name == name.as_str().as_bytes());
         let mut hasher = self.hasher.build_hasher();
         // The length of each is hashed, too, so that "ab" and "a", "b" are two clients.
         let mut is_sent = false;
-        for line in values {
+        let mut take = |value: &[u8]| {
             is_sent = true;
-            line.value.hash(&mut hasher);
+            value.hash(&mut hasher);
+        };
+        match asked.map {
+            Some(map) => map.get_all(name).iter().for_each(|value| take(value.as_bytes())),
+            None => {
+                let head = asked.whole.kept()?;
+                let values = head.fields().filter(|line| line.name == name.as_str().as_bytes());
+                values.for_each(|line| take(line.value));
+            }
         }
         is_sent.then(|| hasher.finish())
     }
@@ -214,7 +220,8 @@ mod tests {
     /// Deleted, clients behind one address could share a limit that is for each of their keys, or invent keys until memory has gone.
     #[test]
     fn a_field_tells_clients_apart_and_many_of_them_cost_no_memory() {
-        let field = LimitKey::Field(HeaderName::from_static("x-api-key"));
+        let name = HeaderName::from_static("x-api-key");
+        let field = LimitKey::Field(name.clone());
         let limit = RateLimit::new(1, std::time::Duration::from_secs(3_600), 1, field);
         let info = ConnectionInfo {
             peer: ([192, 0, 2, 1], 1).into(),
@@ -231,15 +238,21 @@ mod tests {
             let (mut came, mut whole) = (HeadBuffer::default(), HeadBuffer::default());
             let request = http::Request::get("https://a.org/");
             let request = values.iter().fold(request, |request, value| request.header("X-Api-Key", *value));
-            whole.keep(&came.request(&request.body(()).unwrap()).unwrap());
-            let asked = Asked { head: &head, whole: &whole, host: b"a.org", connection, now: Instant::ZERO };
+            let request = request.body(()).unwrap();
+            whole.keep(&came.request(&request).unwrap());
+            let (map, empty) = (None, HeadBuffer::default());
+            let asked =
+                Asked { head: &head, map, whole: &whole, host: b"a.org", connection, now: Instant::ZERO };
+            let by_map = Asked { map: Some(request.headers()), whole: &empty, ..asked };
+            assert_eq!(limit.hash_of(&name, &by_map), limit.hash_of(&name, &asked), "whichever version");
             limit.count(&asked).is_ok()
         };
         for values in [&["one"][..], &["two"], &["One"], &["one", "two"], &["onetwo"], &[""], &[]] {
             assert_eq!([count(values), count(values)], [true, false], "{values:?}");
         }
         let whole = HeadBuffer::default();
-        let asked = Asked { head: &head, whole: &whole, host: b"a.org", connection, now: Instant::ZERO };
+        let asked =
+            Asked { head: &head, map: None, whole: &whole, host: b"a.org", connection, now: Instant::ZERO };
         assert!(limit.count(&asked).is_err(), "a head that was not kept counts by address, too");
         for number in 0..2 * BUCKETS {
             count(&[&number.to_string()]);

@@ -20,6 +20,7 @@ use crate::response::Value;
 use base::time::Instant;
 pub use basic::{BasicAuth, BasicAuthError};
 pub use client::{ClientRule, Fingerprint};
+use http::HeaderMap;
 use http3::HeadBuffer;
 pub use limit::{LimitKey, RateLimit};
 pub use password::{PasswordHash, PasswordHashError};
@@ -50,7 +51,9 @@ pub(crate) enum Stage {
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) head: &'a Head,
-    /// All of it, if that was kept.
+    /// All of its fields, if they are kept as a map.
+    pub(crate) map: Option<&'a HeaderMap>,
+    /// All of it, if that was kept otherwise.
     pub(crate) whole: &'a HeadBuffer,
     /// Its host, without the port and in lower case.
     pub(crate) host: &'a [u8],

@@ -35,7 +35,7 @@ use crate::low::{Context, Handler, Request, Response, Shared};
 use crate::response_fields::{self, DateField, HasContent};
 use bytes::Bytes;
 use http::{Method, StatusCode};
-pub(crate) use request::{Arrival, Polled};
+pub(crate) use request::{Arrival, Callee, Polled};
 use std::task::Poll;
 
 /// Answers requests by a service.

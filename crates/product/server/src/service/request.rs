@@ -7,9 +7,11 @@ use crate::caught::caught;
 use crate::connection_info::{ConnectionInfo, ConnectionView};
 use crate::informational::Outlet;
 use crate::low::{Context, Head, Interim, Received};
+use body::Body;
+use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderName, HeaderValue, Method, StatusCode};
-use http3::{HeadBuffer, HeadMemory, RequestHead};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http3::{HeadBuffer, HeadMemory, RequestHead, convert_in_place};
 use rustls_pki_types::CertificateDer;
 use std::future::Future;
 use std::pin::Pin;
@@ -70,6 +72,34 @@ impl Secured {
             server_name: connection.shared_server_name(),
             client_certificates: connection.client_certificates(),
         }
+    }
+}
+
+/// What answers a request: a service, or that of a route.
+pub(crate) trait Callee<F> {
+    /// The content of responses.
+    type Content;
+    /// Why there is none.
+    type Error;
+
+    /// Whether it can be called.
+    fn poll_ready(&mut self, cx: &mut std::task::Context<'_>) -> Poll<Result<(), Self::Error>>;
+
+    /// Begins the answer to a request that arrived on the connection of `info`.
+    fn call(&mut self, request: http::Request<Body>, info: ConnectionInfo) -> F;
+}
+
+impl<S: HttpService> Callee<S::Future> for S {
+    type Content = <S as HttpService>::Content;
+    type Error = S::Error;
+
+    fn poll_ready(&mut self, cx: &mut std::task::Context<'_>) -> Poll<Result<(), S::Error>> {
+        tower_service::Service::poll_ready(self, cx)
+    }
+
+    fn call(&mut self, mut request: http::Request<Body>, info: ConnectionInfo) -> S::Future {
+        request.extensions_mut().insert(info);
+        tower_service::Service::call(self, request)
     }
 }
 
@@ -175,6 +205,42 @@ impl<F> ServiceHead<F> {
         }
     }
 
+    /// The request is this one, which came over HTTP/1.1 or 2 and lies where a copy would be made: see [`convert_in_place`].
+    pub(crate) fn on_parts(&mut self, head: &RequestHead<'_>, mut parts: Parts) {
+        self.size = usize::try_from(head.size()).unwrap_or(0) + FIELD * head.lines().len();
+        match convert_in_place(&mut parts) {
+            Ok(()) => self.on_kept(http::Request::from_parts(parts, ())),
+            Err(_) => self.refuse(StatusCode::BAD_REQUEST),
+        }
+    }
+
+    /// The request is this one, which was prepared before.
+    pub(crate) fn on_kept(&mut self, request: http::Request<()>) {
+        self.method.clone_from(request.method());
+        self.stage = Stage::Prepared(request);
+    }
+
+    /// Whether there is a request that no service has.
+    pub(crate) fn has_come(&self) -> bool {
+        !matches!(self.stage, Stage::Over) || self.refusal.is_some()
+    }
+
+    /// A copy of a request that was prepared.
+    pub(crate) fn copy(&self) -> Option<http::Request<()>> {
+        match &self.stage {
+            Stage::Prepared(request) => Some(request.clone()),
+            Stage::Over | Stage::Arrived => None,
+        }
+    }
+
+    /// The fields of a request that was prepared.
+    pub(crate) fn fields(&self) -> Option<&HeaderMap> {
+        match &self.stage {
+            Stage::Prepared(request) => Some(request.headers()),
+            Stage::Over | Stage::Arrived => None,
+        }
+    }
+
     /// The method of a request that was prepared.
     pub(crate) fn method(&self) -> &Method {
         &self.method
@@ -212,7 +278,7 @@ impl<F> ServiceHead<F> {
     }
 
     /// Calls the service with the request that was prepared, or polls its future if that was woken.
-    pub(crate) fn poll<S: HttpService<Future = F>>(
+    pub(crate) fn poll<S: Callee<F>>(
         &mut self,
         service: &mut S,
         arrival: Arrival<'_>,
@@ -236,7 +302,7 @@ impl<F> ServiceHead<F> {
         polled
     }
 
-    fn advance<S: HttpService<Future = F>>(
+    fn advance<S: Callee<F>>(
         &mut self,
         service: &mut S,
         arrival: Arrival<'_>,
@@ -253,10 +319,10 @@ impl<F> ServiceHead<F> {
                 Poll::Ready(Err(_)) => return Polled::Unready,
             }
         }
-        if let Stage::Prepared(mut request) = std::mem::take(&mut self.stage) {
-            request.extensions_mut().insert(self.info(arrival.connection, waker));
+        if let Stage::Prepared(request) = std::mem::take(&mut self.stage) {
+            let info = self.info(arrival.connection, waker);
             let content = arrival.upload.body(arrival.received, cx);
-            self.future.set(Some(service.call(request.map(|()| content))));
+            self.future.set(Some(service.call(request.map(|()| content), info)));
         }
         let Some(future) = self.future.as_mut().as_pin_mut() else { return Polled::Failed };
         match future.poll(&mut task) {

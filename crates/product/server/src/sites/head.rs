@@ -9,14 +9,15 @@ use crate::low::{Head as LowHead, Interim};
 use crate::request::{Head, Method, Name};
 use crate::response::Response;
 use crate::service::ServiceHead;
-use http::HeaderValue;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
 use http3::{HeadBuffer, RequestHead};
 use std::sync::Arc;
 
 /// A request that is routed.
 pub(crate) struct RoutedHead {
     pub(super) head: Head,
-    /// All of it, where a service or a limit may ask for that.
+    /// All of it, where a service or a limit may ask for that, if it came over HTTP/3 or is a CONNECT. `served` has others.
     pub(super) whole: HeadBuffer,
     /// The service's request and future, in memory that is reused. Boxed, because few requests have any.
     pub(super) served: Option<Box<ServiceHead<RouteFuture>>>,
@@ -31,6 +32,8 @@ pub(crate) struct RoutedHead {
     pub(super) offered_by: OfferedBy,
     /// What a service has said that lets it go on.
     pub(super) permit: Option<Permit>,
+    /// The request as it came, while the service that says so has a copy.
+    pub(super) kept: Option<Box<http::Request<()>>>,
     /// The number by which its site is counted.
     pub(super) slot: usize,
 }
@@ -47,6 +50,7 @@ impl Default for RoutedHead {
             offer: None,
             offered_by: OfferedBy::Upgrade,
             permit: None,
+            kept: None,
             slot: 0,
         }
     }
@@ -190,6 +194,15 @@ impl LowHead for RoutedHead {
         }
     }
 
+    fn on_parts(&mut self, request: &RequestHead<'_>, parts: Parts) {
+        // An extended CONNECT is seen as GET, and another one has no path.
+        if parts.method == http::Method::CONNECT || !keeps_fields() {
+            return self.on_request(request);
+        }
+        self.head.on_request(request);
+        self.served.get_or_insert_default().on_parts(request, parts);
+    }
+
     fn on_refused(&mut self, status: u16) {
         self.head.on_refused(status);
     }
@@ -207,6 +220,7 @@ impl LowHead for RoutedHead {
         self.offer = None;
         self.offered_by = OfferedBy::Upgrade;
         self.permit = None;
+        self.kept = None;
         self.slot = 0;
     }
 
@@ -262,6 +276,11 @@ impl RoutedHead {
     /// The method for which a route is looked for: a WebSocket is asked for by GET, over HTTP/2 and 3 too.
     pub(super) fn routed_method(&self) -> &[u8] {
         if self.is_tunnel() { b"GET" } else { self.head.value(Name::Method).unwrap_or_default() }
+    }
+
+    /// Its fields, if they are a map.
+    pub(super) fn map(&self) -> Option<&HeaderMap> {
+        self.served.as_ref().and_then(|served| served.fields())
     }
 
     /// The request as a service sees it. `None`: nothing was kept of it, as it arrived before there was any service.

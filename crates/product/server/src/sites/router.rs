@@ -268,7 +268,8 @@ impl Router {
             self.sites.names.find(authority, &mut self.host);
         }
         let Turn { now, wake_target, connection } = turn;
-        let asked = Asked { head: &head.head, whole: &head.whole, host: &self.host, connection, now };
+        let (map, whole) = (head.map(), &head.whole);
+        let asked = Asked { head: &head.head, map, whole, host: &self.host, connection, now };
         access.poll(asked, stage, wake_target).map(|judged| {
             let access::Refusal { status, what, field } = judged.err()?;
             let mut response = self.plain.refuse(status, what, now);

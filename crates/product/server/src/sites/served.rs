@@ -22,9 +22,11 @@ use std::task::Poll;
 /// Has a service asked, for the path that the matched `route` leads to.
 pub(super) fn begin(head: &mut RoutedHead, matched: RouteMatch, route: &Route, of: &ServiceOf) {
     let mut request = head.served.take().unwrap_or_default();
-    match head.seen() {
-        Some(seen) => request.on_request(&seen),
-        None => request.on_refused(503),
+    match (head.kept.take(), head.seen()) {
+        (Some(kept), _) => request.on_kept(*kept),
+        (None, _) if request.has_come() => {}
+        (None, Some(seen)) => request.on_request(&seen),
+        (None, None) => request.on_refused(503),
     }
     let (path, query) = split_query(head.head.target());
     if let Some(rest) = route.prefix.rest(path).filter(|_| of.is_below_prefix) {
@@ -55,6 +57,7 @@ pub(super) fn ask(
 ) {
     let mut request = head.served.take().unwrap_or_default();
     match head.seen() {
+        _ if request.has_come() => head.kept = request.copy().map(Box::new),
         Some(seen) => request.on_request(&seen),
         None => request.on_refused(503),
     }

@@ -6,9 +6,10 @@
 //! where a service may ask for them ([`keeps_fields`]).
 
 use super::edit::EditedFields;
+use crate::connection_info::ConnectionInfo;
 use crate::file_requests::Counted;
 use crate::low::{self, Content, ContentError, Upload};
-use crate::service::{Inlet, ServiceContent};
+use crate::service::{Callee, Inlet, ServiceContent};
 use ::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -22,11 +23,11 @@ use std::task::{Context, Poll};
 
 /// Answers the requests of routes.
 pub trait RouteService: fmt::Debug + Send + Sync {
-    /// Answers a request. It has a [`ConnectionInfo`](crate::ConnectionInfo) among its extensions, and perhaps an [`UpgradeOffer`].
+    /// Answers a request, which arrived on this connection. It may have an [`UpgradeOffer`] among its extensions.
     ///
     /// Called on the thread of the connection, which polls the future too: a thread of tokio's for HTTP/1.1 and 2, one without a
     /// runtime for HTTP/3. Dropped before its end, the client has given the request up.
-    fn call(&self, request: http::Request<Body>) -> RouteFuture;
+    fn call(&self, request: http::Request<Body>, connection: ConnectionInfo) -> RouteFuture;
 
     /// Requests may come from now on. Called once for each route, before the first request, on the thread that makes the sites live.
     fn begin(&self) {}
@@ -115,21 +116,20 @@ pub struct ServiceOf {
     pub is_below_prefix: bool,
 }
 
-/// A service of a route as one of tower's.
+/// The service of a route, as it is called.
 #[derive(Clone)]
 pub(super) struct Called(pub(super) Arc<dyn RouteService>);
 
-impl tower_service::Service<http::Request<Body>> for Called {
-    type Response = http::Response<Body>;
+impl Callee<RouteFuture> for Called {
+    type Content = Body;
     type Error = RouteError;
-    type Future = RouteFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), RouteError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: http::Request<Body>) -> RouteFuture {
-        self.0.call(request)
+    fn call(&mut self, request: http::Request<Body>, connection: ConnectionInfo) -> RouteFuture {
+        self.0.call(request, connection)
     }
 }
 

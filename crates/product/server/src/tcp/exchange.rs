@@ -8,6 +8,7 @@ use crate::caught::{caught, poll_caught};
 use crate::low::{self, Content as _, Handler, Received, Upload, WakeTarget};
 use crate::monotonic;
 use bytes::{Buf as _, Bytes};
+use http::HeaderMap;
 use http_body::{Body as _, Frame, SizeHint};
 use http3::HeadBuffer;
 use hyper::body::Incoming;
@@ -187,6 +188,8 @@ impl<U: Upload> Drop for Receiving<U> {
 pub(super) struct Content<H: Handler> {
     /// `None`: nothing (more).
     body: Option<H::Content>,
+    /// What follows the content. Boxed, because little has any.
+    trailers: Option<Box<HeaderMap>>,
     receiving: Option<Receiving<H::Upload>>,
     /// `None`: what follows the head has it.
     account: Option<RequestGuard>,
@@ -213,17 +216,17 @@ impl<H: Handler> Content<H> {
             receiving.give_up();
             None
         };
-        Content { body, receiving, account: Some(account), place: Some(place) }
+        Content { body, trailers: None, receiving, account: Some(account), place: Some(place) }
     }
 
     /// No content, and none is received.
     pub(super) fn empty(account: RequestGuard) -> Content<H> {
-        Content { body: None, receiving: None, account: Some(account), place: None }
+        Content { body: None, trailers: None, receiving: None, account: Some(account), place: None }
     }
 
     /// No content: another protocol follows.
     pub(super) fn of_upgrade() -> Content<H> {
-        Content { body: None, receiving: None, account: None, place: None }
+        Content { body: None, trailers: None, receiving: None, account: None, place: None }
     }
 
     /// Lends what arrives of the request's content.
@@ -240,15 +243,21 @@ impl<H: Handler> Content<H> {
     }
 
     fn poll_body(&mut self) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let (Some(body), Some(place)) = (&mut self.body, &mut self.place) else { return Poll::Ready(None) };
-        if body.remaining() != Some(0)
-            && let Some(chunk) = ready!(body.poll_chunk(PIECE, &context(place.waker()))).transpose()
-        {
-            return Poll::Ready(Some(chunk.map(Frame::data).map_err(io::Error::other)));
+        if let (Some(body), Some(place)) = (&mut self.body, &mut self.place) {
+            let chunk = match body.remaining() {
+                Some(0) => None,
+                _ => ready!(body.poll_chunk(PIECE, &context(place.waker()))).transpose(),
+            };
+            // The last chunk takes the end with it: over HTTP/2 that is a frame less.
+            if chunk.is_none() || body.remaining() == Some(0) {
+                self.trailers = body.trailers().map(Box::new);
+                self.body = None;
+            }
+            if let Some(chunk) = chunk {
+                return Poll::Ready(Some(chunk.map(Frame::data).map_err(io::Error::other)));
+            }
         }
-        let trailers = body.trailers();
-        self.body = None;
-        Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
+        Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(*trailers))))
     }
 }
 
@@ -277,14 +286,14 @@ impl<H: Handler> http_body::Body for Content<H> {
                 this.account.iter_mut().for_each(|account| account.sent += bytes);
             }
             // The connection or stream must not end as if all were well.
-            Some(Err(_)) => (this.body, this.receiving) = (None, None),
+            Some(Err(_)) => (this.body, this.trailers, this.receiving) = (None, None, None),
             None => {}
         }
         Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_none() && self.receiving.is_none()
+        self.body.is_none() && self.trailers.is_none() && self.receiving.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -23,7 +23,7 @@ use crate::monotonic;
 use crate::response_fields as fields;
 use crate::target;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http3::HeadBuffer;
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
@@ -84,13 +84,20 @@ impl<H: Handler> hyper::service::Service<Request<Incoming>> for Requests<H> {
     type Error = io::Error;
     type Future = Pin<Box<Answering<H>>>;
 
-    fn call(&self, mut request: Request<Incoming>) -> Pin<Box<Answering<H>>> {
+    fn call(&self, request: Request<Incoming>) -> Pin<Box<Answering<H>>> {
         let account = RequestGuard::new(&self.context, &request, monotonic::now());
         // RFC 6585 §5: 431.
         let refusal = account.head.refusal().map(|(status, _)| status);
         let refusal = refusal.or_else(|| account.head.is_too_large().then_some(431));
+        let has_interims =
+            self.context.protocol == Protocol::Http1 && informational::is_known_to(request.version());
+        let offer = has_interims.then(|| tunnel::offer(&request)).flatten().filter(|_| refusal.is_none());
+        let is_connect = request.method() == Method::CONNECT;
+        let (parts, content) = request.into_parts();
+        let mut request = Request::from_parts(parts, ());
+        let tunnel = is_connect.then(|| hyper::upgrade::on(&mut request));
         let mut place = self.places.take();
-        let taken = caught(|| take_head(&request, refusal, &mut self.buffer.borrow_mut(), place.head()));
+        let taken = caught(|| take_head(request, refusal, &mut self.buffer.borrow_mut(), place.head()));
         let mut place = match taken {
             Ok(()) => Some(place),
             Err(()) => {
@@ -99,12 +106,9 @@ impl<H: Handler> hyper::service::Service<Request<Incoming>> for Requests<H> {
             }
         };
         let mut head = place.as_mut().map(Place::head);
-        let has_interims =
-            self.context.protocol == Protocol::Http1 && informational::is_known_to(request.version());
-        let offer = has_interims.then(|| tunnel::offer(&request)).flatten().filter(|_| refusal.is_none());
         let may_upgrade = offer.zip(head.as_mut()).is_some_and(|(offer, head)| head.on_upgrade(&offer));
         let is_tunnel = head.as_ref().is_some_and(|head| head.is_tunnel());
-        let tunnel = is_tunnel.then(|| hyper::upgrade::on(&mut request));
+        let tunnel = tunnel.filter(|_| is_tunnel);
         let waits_for_continue = head.as_ref().is_some_and(|head| head.expects_continue());
         Box::pin(Answering {
             may_upgrade,
@@ -113,7 +117,7 @@ impl<H: Handler> hyper::service::Service<Request<Incoming>> for Requests<H> {
             interims: has_interims.then(|| self.context.stream.clone()),
             place,
             waits_for_continue,
-            content: Some(request.into_body()),
+            content: Some(content),
             receiving: None,
             account: Some(account),
         })
@@ -122,18 +126,18 @@ impl<H: Handler> hyper::service::Service<Request<Incoming>> for Requests<H> {
 
 /// Has the handler keep what it needs of the head of `request`, or of its refusal.
 fn take_head<T: low::Head>(
-    request: &Request<Incoming>,
+    request: Request<()>,
     refusal: Option<u16>,
     buffer: &mut HeadBuffer,
     head: &mut T,
 ) {
-    let read = match target::protocol(request) {
-        Some(protocol) => buffer.extended_connect(request, protocol),
-        None => buffer.request(request),
+    let read = match target::protocol(&request) {
+        Some(protocol) => buffer.extended_connect(&request, protocol),
+        None => buffer.request(&request),
     };
     match (refusal, read) {
         (Some(status), _) => head.on_refused(status),
-        (None, Ok(request)) => head.on_request(&request),
+        (None, Ok(read)) => head.on_parts(&read, request.into_parts().0),
         (None, Err(_)) => head.on_refused(400),
     }
     if buffer.memory() > KEPT {

@@ -12,6 +12,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+use crate::connection_info::ConnectionInfo;
 use crate::files::path::{DotFiles, PathError, Shape, resolve};
 use crate::files::root::Root;
 use crate::readers::{Readers, ThreadRule, Ticket};
@@ -130,7 +131,7 @@ impl Uploads {
 }
 
 impl RouteService for Uploads {
-    fn call(&self, request: Request<Body>) -> RouteFuture {
+    fn call(&self, request: Request<Body>, _: ConnectionInfo) -> RouteFuture {
         let uploads = self.clone();
         Box::pin(async move {
             if request.method() != http::Method::PUT {
