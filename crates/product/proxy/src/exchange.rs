@@ -285,7 +285,7 @@ async fn send(
         None => Err(Failure::Silent),
         Some(Ok(response)) => Ok(response),
         Some(Err(refused)) => {
-            asked.request = refused.request;
+            asked.request = refused.request.map(|request| *request);
             Err(match progress.state() {
                 State::Aborted => Failure::Client,
                 State::TooLarge => Failure::TooLarge,

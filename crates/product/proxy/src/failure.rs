@@ -62,14 +62,14 @@ impl Failure {
 
 /// A request without a response.
 pub(crate) struct Refused {
-    /// The request, if nothing of it was sent.
-    pub(crate) request: Option<Request<Sent>>,
+    /// The request, if nothing of it was sent. Boxed, because it is large and rare.
+    pub(crate) request: Option<Box<Request<Sent>>>,
     pub(crate) error: BoxError,
 }
 
 impl From<TrySendError<Request<Sent>>> for Refused {
     fn from(mut error: TrySendError<Request<Sent>>) -> Refused {
-        Refused { request: error.take_message(), error: error.into_error().into() }
+        Refused { request: error.take_message().map(Box::new), error: error.into_error().into() }
     }
 }
 

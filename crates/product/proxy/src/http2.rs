@@ -120,7 +120,7 @@ impl Http2 {
         let mut sender = self.sender.clone();
         async move {
             if let Err(error) = poll_fn(|cx| sender.poll_ready(cx)).await {
-                return Err(Refused { request: Some(request), error: error.into() });
+                return Err(Refused { request: Some(Box::new(request)), error: error.into() });
             }
             let (mut head, content) = request.into_parts();
             let told: Option<OnInformational> = head.extensions.remove();

@@ -74,7 +74,7 @@ impl Http3 {
             let content = content.filter(|_| unanswered.error.is_retryable());
             let request =
                 content.map(|content| Request::from_parts(again, Sent::returned(content, progress)));
-            Err(Refused { request, error })
+            Err(Refused { request: request.map(Box::new), error })
         }
     }
 }

@@ -15,8 +15,7 @@ use hyper::body::Incoming;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 /// The largest piece that is pulled from a response at once, in bytes.
 pub(super) const PIECE: usize = 128 << 10;
@@ -24,39 +23,6 @@ pub(super) const PIECE: usize = 128 << 10;
 /// The circumstances of a call of a handler over HTTP/1.1 or 2.
 pub(super) fn context(waker: &Waker) -> low::Context<'_> {
     low::Context { now: monotonic::now(), waiting: 0, wake: WakeTarget::Task(waker) }
-}
-
-/// Wakes the task that answers a request. hyper polls a request in more than one task; the waker that the handler has stays good.
-pub(super) struct RequestWaker(Mutex<Waker>);
-
-impl RequestWaker {
-    /// Wakes nothing until a task is known. The waker is the handler's.
-    pub(super) fn new() -> (Arc<RequestWaker>, Waker) {
-        let waker = Arc::new(RequestWaker(Mutex::new(Waker::noop().clone())));
-        (Arc::clone(&waker), Waker::from(waker))
-    }
-
-    /// The task of `cx` answers the request from now on.
-    pub(super) fn set(&self, cx: &Context<'_>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(cx.waker());
-    }
-
-    /// Wakes nothing from now on.
-    pub(super) fn forget(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(Waker::noop());
-    }
-}
-
-impl Wake for RequestWaker {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        // Not under the lock: what is woken may drop wakers.
-        let waker = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        waker.wake();
-    }
 }
 
 /// The content of a request on its way to the handler.

@@ -3,13 +3,12 @@
 //! A head and its waker stay together, as a head may keep the waker. They are free again when the response is over: until then what
 //! sends the content is woken by it. A waker that an earlier request has left somewhere wakes a later one, which finds nothing to do.
 
-use super::exchange::RequestWaker;
 use crate::caught::caught;
 use crate::low::Head;
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Wake, Waker};
 
 /// So many are kept of each thread.
 const SPARE: usize = 64;
@@ -111,5 +110,38 @@ impl<T: Head> Drop for Place<T> {
         if places.len() < SPARE {
             places.push(kept);
         }
+    }
+}
+
+/// Wakes the task that answers a request. hyper polls a request in more than one task; the waker that the handler has stays good.
+struct RequestWaker(Mutex<Waker>);
+
+impl RequestWaker {
+    /// Wakes nothing until a task is known. The waker is the handler's.
+    fn new() -> (Arc<RequestWaker>, Waker) {
+        let waker = Arc::new(RequestWaker(Mutex::new(Waker::noop().clone())));
+        (Arc::clone(&waker), Waker::from(waker))
+    }
+
+    /// The task of `cx` answers the request from now on.
+    fn set(&self, cx: &Context<'_>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(cx.waker());
+    }
+
+    /// Wakes nothing from now on.
+    fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(Waker::noop());
+    }
+}
+
+impl Wake for RequestWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Not under the lock: what is woken may drop wakers.
+        let waker = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        waker.wake();
     }
 }
