@@ -139,9 +139,13 @@ mod tests {
         ];
         for fields in lists {
             for method in ["GET", "POST", "OPTIONS", "PURGE"] {
-                for target in
-                    ["https://h:1/a?b", "https://h", "http://u@h/a", "HTTPS://H/a//b?c?d", "https://[::1]:8/"]
-                {
+                for target in [
+                    "https://h:1/a?b",
+                    "https://h",
+                    "http://h:80/a",
+                    "HTTPS://H/a//b?c?d",
+                    "https://[::1]:8/",
+                ] {
                     agree(request(method, target, fields));
                 }
                 for host in ["h", "h:1", "H.example.", "[::1]:443", "192.0.2.1"] {
