@@ -162,7 +162,7 @@ pub(crate) struct QuicArgs {
 }
 
 /// An ordinary build has no branches for these, so that they cost a packet nothing.
-const NOT_BUILT: &str = "--without train-masks, merged-acks, lent-data and shared-buffers need a build with the feature experiments: \
+const NOT_BUILT: &str = "--without train-masks, merged-acks, lent-data, shared-buffers and runs need a build with the feature experiments: \
                          cargo build --release --package tercel-cli --features experiments";
 
 /// UDP payloads that QUIC and IP permit.

@@ -30,6 +30,8 @@ pub(crate) enum DisabledTechnique {
     LentData,
     /// Handing over of the application's buffers: they are copied.
     SharedBuffers,
+    /// Packets of a train that are alike in one step: one by one instead.
+    Runs,
     /// The server's memory of encoded response heads: each is encoded anew.
     HeadCache,
 }
@@ -50,6 +52,7 @@ impl DisabledTechniques<'_> {
             (DisabledTechnique::MergedAcks, Technique::MergedAcks),
             (DisabledTechnique::LentData, Technique::LentData),
             (DisabledTechnique::SharedBuffers, Technique::SharedBuffers),
+            (DisabledTechnique::Runs, Technique::Runs),
         ];
         let lacking = techniques.into_iter().filter(|(name, _)| self.lack(*name));
         lacking.fold(Without::default(), |set, (_, technique)| set.with(technique))

@@ -257,7 +257,7 @@ fn what_is_tuned_or_left_out_carries_the_same_bytes() {
         &["--without", "head-cache"],
         &["--aead", "library"],
         // Last, because an ordinary build refuses it.
-        &["--without", "train-masks,merged-acks,lent-data,shared-buffers"],
+        &["--without", "train-masks,merged-acks,lent-data,shared-buffers,runs"],
     ];
     let ordinary = if cfg!(feature = "experiments") { tuned.len() } else { tuned.len() - 1 };
     for flags in &tuned[..ordinary] {

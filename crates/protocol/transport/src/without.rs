@@ -15,7 +15,7 @@ pub enum Technique {
     LentData,
     /// The application hands over its buffers. Without: they are copied.
     SharedBuffers,
-    /// Packets of a train that are alike are written in one step. Without: one by one, as those that differ are.
+    /// Packets of a train that are alike are written, and received, in one step. Without: one by one, as those that differ are.
     Runs,
 }
 

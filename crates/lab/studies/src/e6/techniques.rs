@@ -87,7 +87,7 @@ pub(super) const TECHNIQUES: [Technique; 14] = [
 
 /// Those of connections. Only a build with the feature `experiments` can do without them: each is compared with everything in that
 /// build.
-pub(super) const IN_CONNECTIONS: [Technique; 4] = [
+pub(super) const IN_CONNECTIONS: [Technique; 5] = [
     both("header protection packet by packet", None, &["--without", "train-masks"]),
     both("acknowledged ranges not merged", None, &["--without", "merged-acks"]),
     both(
@@ -96,6 +96,7 @@ pub(super) const IN_CONNECTIONS: [Technique; 4] = [
         &["--without", "lent-data"],
     ),
     both("the application's buffers copied", None, &["--without", "shared-buffers"]),
+    both("packets of a train that are alike one by one", None, &["--without", "runs"]),
 ];
 
 /// What is not in the table, and why.

@@ -242,6 +242,9 @@ macro_rules! each_row {
 /// The row of the streams' data.
 const DATA: usize = 11;
 
+#[cfg(test)]
+const _: () = assert!(matches!(COMPONENTS[DATA].name.as_bytes(), b"STREAM"));
+
 /// Whether nothing but data of streams would be written into a packet.
 #[inline]
 pub(super) fn only_data_waits(components: &Components, space: &Space, now: Instant) -> bool {

@@ -6,8 +6,13 @@ use crate::ends::whole;
 use crate::setup::Setup;
 use transport::{Technique, TransportConfig, Without};
 
-const TECHNIQUES: [Technique; 4] =
-    [Technique::TrainMasks, Technique::MergedAcks, Technique::LentData, Technique::SharedBuffers];
+const TECHNIQUES: [Technique; 5] = [
+    Technique::TrainMasks,
+    Technique::MergedAcks,
+    Technique::LentData,
+    Technique::SharedBuffers,
+    Technique::Runs,
+];
 
 /// Deleted, an ordinary build could be asked to do without a technique, use it all the same, and show that it is worth nothing.
 #[test]

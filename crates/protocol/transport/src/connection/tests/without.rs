@@ -10,12 +10,17 @@ fn without(techniques: &[Technique]) -> Pair {
     Pair::connected(&TlsOptions::default(), transport, RetryPolicy::Never)
 }
 
-const ALL: [Technique; 4] =
-    [Technique::TrainMasks, Technique::MergedAcks, Technique::LentData, Technique::SharedBuffers];
+const ALL: [Technique; 5] = [
+    Technique::TrainMasks,
+    Technique::MergedAcks,
+    Technique::LentData,
+    Technique::SharedBuffers,
+    Technique::Runs,
+];
 
 #[test]
 fn a_connection_without_any_of_them_carries_the_same_data() {
-    for left_out in [&ALL[..], &ALL[..1], &ALL[1..2], &ALL[2..3], &ALL[3..]] {
+    for left_out in [&ALL[..], &ALL[..1], &ALL[1..2], &ALL[2..3], &ALL[3..4], &ALL[4..]] {
         without(left_out).transfer(500_000);
     }
 }
