@@ -149,6 +149,7 @@ pub trait Head: Default {
     fn on_refused(&mut self, status: u16);
 
     /// Forgets the request. An implementation keeps the memory for the next one, unless it is much.
+    /// Over HTTP/1.1 and 2 the next one may be of another connection, so nothing that is known of this one may stay.
     fn recycle(&mut self) {
         *self = Self::default();
     }
