@@ -13,9 +13,10 @@ from aioquic.h3.connection import H3_ALPN, H3Connection, Setting
 from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 
+from websocket import BINARY, CLOSE, frame, parse
+
 PATIENCE = 30  # seconds
 SIZES = [0, 1, 125, 126, 65_535, 65_536, 300_000] + [1_000] * 13
-TEXT, BINARY, CLOSE = 1, 2, 8
 
 
 class Client(QuicConnectionProtocol):
@@ -42,29 +43,11 @@ class Client(QuicConnectionProtocol):
             self.changed.clear()
             await asyncio.wait_for(self.changed.wait(), PATIENCE)
 
-    async def take(self, count):
-        await self.until(lambda: len(self.buffer) >= count)
-        taken, self.buffer = self.buffer[:count], self.buffer[count:]
-        return taken
-
     async def message(self):
-        """The opcode and the payload of the next frame. RFC 6455 §5.2: a server's is not masked."""
-        first, length = await self.take(2)
-        if length == 126:
-            length = int.from_bytes(await self.take(2), "big")
-        elif length == 127:
-            length = int.from_bytes(await self.take(8), "big")
-        return first & 15, await self.take(length)
-
-
-def frame(opcode, payload):
-    """A frame of a client, which is masked."""
-    size = len(payload)
-    length = bytes([0x80 | size]) if size < 126 else b"\xfe" + size.to_bytes(2, "big") if size < 1 << 16 else b"\xff" + size.to_bytes(8, "big")
-    mask = os.urandom(4)
-    repeated = (mask * (size // 4 + 1))[:size]
-    masked = (int.from_bytes(payload, "big") ^ int.from_bytes(repeated, "big")).to_bytes(size, "big")
-    return bytes([0x80 | opcode]) + length + mask + masked
+        """The opcode and the payload of the next frame."""
+        await self.until(lambda: parse(self.buffer))
+        opcode, payload, self.buffer = parse(self.buffer)
+        return opcode, payload
 
 
 async def talk(url):

@@ -1,4 +1,4 @@
-//! What is no WebSocket over HTTP/2 and 3 is refused, and a foreign client has one. RFC 8441, RFC 9220.
+//! What is no WebSocket over HTTP/2 and 3 is refused, and foreign clients have them. RFC 8441, RFC 9220.
 
 use crate::configuration::folder;
 use crate::http3::http3_or_reset;
@@ -8,13 +8,20 @@ use crate::raw;
 use crate::server::Server;
 use crate::sites::start;
 use crate::tcp::run;
-use crate::tunnel::{BOTH, open};
+use crate::tunnel::{ALL, BOTH, PATIENCE, Version, open};
 use crate::upstream::Upstream;
 use crate::websocket::{echo, head, listen};
+use crate::websocket_upstream::{End, agreeing};
 use crate::websockets::FIELDS;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+use tungstenite::protocol::Role;
+use tungstenite::{Message, WebSocket};
 
 fn line(name: &str, value: &str) -> (Vec<u8>, Vec<u8>) {
     (name.into(), value.into())
@@ -155,27 +162,77 @@ fn a_refusal_by_the_upstream_is_the_clients_and_a_wrong_key_is_none() {
     server.stop();
 }
 
-/// Deleted, only our own client might understand the server.
-#[test]
-fn a_foreign_client_has_a_websocket_over_http3() {
+/// What a foreign client of tests/interop tells of WebSockets at `/chat`. `None`: there is none here.
+fn foreign(script: &str, server: &Server) -> Option<serde_json::Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let python = root.join("target/tests/venv/bin/python");
     if !python.is_file() {
-        return requirements::missing("aioquic is not installed: tests/setup does that");
+        requirements::missing("aioquic and h2 are not installed: tests/setup does that");
+        return None;
     }
-    let (_place, server) = proxy(&format!("to = '{}'", listen(|stream| drop(echo(stream)))));
     let output = Command::new(python)
-        .arg(root.join("tests/interop/aioquic_websocket.py"))
+        .arg(root.join("tests/interop").join(script))
         .arg(format!("wss://localhost:{}/chat", server.port))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .stdin(Stdio::null())
         .output()
-        .expect("aioquic starts");
+        .expect("Python starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let told: serde_json::Value = serde_json::from_str(&text)
-        .unwrap_or_else(|_| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)));
+    let told = serde_json::from_str(&text);
+    Some(told.unwrap_or_else(|_| panic!("{text}{}", String::from_utf8_lossy(&output.stderr))))
+}
+
+/// Deleted, only our own client might understand the server.
+#[test]
+fn a_foreign_client_has_a_websocket_over_http3() {
+    let (_place, server) = proxy(&format!("to = '{}'", listen(|stream| drop(echo(stream)))));
+    let Some(told) = foreign("aioquic_websocket.py", &server) else { return };
     assert_eq!((&told["status"], &told["announced"]), (&200.into(), &true.into()), "{told}");
     assert_eq!((&told["echoed"], &told["ended"]), (&20.into(), &true.into()), "{told}");
     assert!(told["first"].as_str().expect("text").contains("via=3 tercel"), "{told}");
     server.stop();
+}
+
+/// Sends text back until the WebSocket ends, and returns how. `break off` has it broken off here.
+fn chat(end: End) -> &'static str {
+    let via = end.head.get("via").cloned().unwrap_or_default();
+    let mut socket = WebSocket::from_raw_socket(end, Role::Server, None);
+    socket.send(Message::text(via)).expect("sent");
+    loop {
+        match socket.read() {
+            Ok(Message::Text(text)) if text.as_str() == "break off" => {
+                thread::sleep(Duration::from_millis(200));
+                socket.into_inner().break_off();
+                return "broken off here";
+            }
+            Ok(message @ Message::Text(_)) => socket.send(message).expect("sent"),
+            Ok(_) => {}
+            Err(tungstenite::Error::ConnectionClosed) => return "closed",
+            Err(_) => return "broken off",
+        }
+    }
+}
+
+/// Deleted, only our own client might understand the server over HTTP/2, or what one end breaks off look complete to the other.
+#[test]
+fn a_foreign_client_has_websockets_over_http2() {
+    for version in ALL {
+        let (heard, hears) = channel();
+        let heard = Arc::new(Mutex::new(heard));
+        let upstream = agreeing(version, move |end| {
+            let how = chat(end);
+            heard.lock().expect("no panic").send(how).expect("the test waits");
+        });
+        let (_place, server) = proxy(&upstream.keys);
+        let Some(told) = foreign("h2_websocket.py", &server) else { return };
+        let expected = serde_json::json!({
+            "announced": true, "status": 200, "first": "2 tercel", "echoed": 20, "closed": true, "ended": true,
+            "given_up": true, "reset": Version::Two.cancelled(), "again": 20,
+        });
+        assert_eq!(told, expected, "{version:?}");
+        let mut ends: Vec<&str> = (0..4).map(|_| hears.recv_timeout(PATIENCE).expect("an end")).collect();
+        ends.sort_unstable();
+        assert_eq!(ends, ["broken off", "broken off here", "closed", "closed"], "{version:?}");
+        server.stop();
+    }
 }
