@@ -269,6 +269,7 @@ impl Role {
             Method::Plain => Means::Calls(Calls::One, Variant::Plain),
             Method::Mmsg => Means::Calls(Calls::Many, Variant::Mmsg),
             Method::Gso => Means::Calls(Calls::Trains, Variant::Gso),
+            Method::Uring => Means::Calls(Calls::Trains, Variant::Uring),
             Method::XdpGeneric => Means::Rings(Mode::Generic),
             Method::XdpDriver => Means::Rings(Mode::Driver),
         }

@@ -14,6 +14,8 @@ pub enum Method {
     Mmsg,
     /// Trains: GSO, GRO.
     Gso,
+    /// The same, long trains without a copy: io_uring.
+    Uring,
     /// AF_XDP without the driver's help.
     XdpGeneric,
     /// AF_XDP in the driver, copying.
@@ -21,7 +23,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// All of them, dearest first.
+    /// Those that are compared, dearest first: `uring` is `gso` where both ends are on one machine.
     pub const ALL: [Method; 5] =
         [Method::Plain, Method::Mmsg, Method::Gso, Method::XdpGeneric, Method::XdpDriver];
 
@@ -31,6 +33,7 @@ impl Method {
             Method::Plain => "plain",
             Method::Mmsg => "mmsg",
             Method::Gso => "gso",
+            Method::Uring => "uring",
             Method::XdpGeneric => "xdp generic",
             Method::XdpDriver => "xdp driver",
         }
@@ -47,6 +50,7 @@ impl Method {
             Method::Plain => "plain",
             Method::Mmsg => "mmsg",
             Method::Gso => "gso",
+            Method::Uring => "uring",
             Method::XdpGeneric | Method::XdpDriver => "xdp",
         }
     }
@@ -54,7 +58,7 @@ impl Method {
     /// What `tercel serve` and `tercel get` are told, AF_XDP on `interface`.
     pub fn flags(self, interface: Option<&str>) -> Vec<String> {
         let mode = match self {
-            Method::Plain | Method::Mmsg | Method::Gso => {
+            Method::Plain | Method::Mmsg | Method::Gso | Method::Uring => {
                 return ["--datapath", self.name()].map(str::to_owned).to_vec();
             }
             Method::XdpGeneric => "generic",

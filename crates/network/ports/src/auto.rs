@@ -55,9 +55,7 @@ fn on_loopback(more: Vec<Candidate<'_>>) -> Selection {
     let sink = RefCell::new(sink);
     let mut contestants: Vec<Candidate<'_>> = Vec::new();
     for variant in Variant::ALL {
-        let Ok(mut port) = UdpPort::bind(&BindOptions::new(SocketAddr::new(peer.ip(), 0), variant)) else {
-            continue;
-        };
+        let Some(mut port) = bind(SocketAddr::new(peer.ip(), 0), variant) else { continue };
         let addresses = Addresses { local: port.local_address(), peer };
         let burst = Burst { addresses, size: FULL, datagrams: LOOPBACK_BURST };
         let sink = &sink;
@@ -75,10 +73,16 @@ fn on_loopback(more: Vec<Candidate<'_>>) -> Selection {
     selection::run("lo", &mut contestants, clock() + BUDGET)
 }
 
+/// A port of this variant; none where it would be gso under another name.
+fn bind(address: SocketAddr, variant: Variant) -> Option<UdpPort> {
+    let port = UdpPort::bind(&BindOptions::new(address, variant)).ok()?;
+    (variant != Variant::Uring || port.variant() == variant).then_some(port)
+}
+
 fn on(interface: &Interface, burst: &Burst, more: Vec<Candidate<'_>>) -> Selection {
     let mut contestants = Vec::new();
     for variant in Variant::ALL {
-        let Ok(mut port) = UdpPort::bind(&BindOptions::new(burst.addresses.local, variant)) else { continue };
+        let Some(mut port) = bind(burst.addresses.local, variant) else { continue };
         let burst = Burst {
             addresses: Addresses { local: port.local_address(), peer: burst.addresses.peer },
             ..*burst
@@ -143,7 +147,7 @@ mod tests {
         let verdict = among(&BindAddress::Loopback, Vec::new());
         let took = clock().saturating_since(began);
         assert!(took.as_millis() < 2_000, "{} ms, of which a busy machine explains some", took.as_millis());
-        assert_eq!(verdict.measured.len(), 3, "{verdict}");
+        assert!(verdict.measured.len() >= 3, "{verdict}");
         for path in &verdict.measured {
             let cost = path.cost.as_ref().unwrap();
             assert!((1.0..1e6).contains(cost), "{verdict}");

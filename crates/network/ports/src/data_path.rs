@@ -43,6 +43,13 @@ impl DataPath {
         DataPath::named(DataPathChoice::Gso)
     }
 
+    /// The same as [`DataPath::gso`], but long trains leave without a copy (io_uring) where the interface takes them so. For bulk
+    /// transfers over network cards; on one machine, between containers too, the kernel copies anyway, and this is `gso` then. Needs Linux
+    /// 6.15 and 1.3 MB of locked memory for each worker; without them it is `gso`, which the server and the client's advice say.
+    pub fn uring() -> DataPath {
+        DataPath::named(DataPathChoice::Uring)
+    }
+
     /// Many datagrams in a system call (sendmmsg, recvmmsg).
     pub fn mmsg() -> DataPath {
         DataPath::named(DataPathChoice::Mmsg)

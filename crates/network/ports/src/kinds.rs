@@ -23,6 +23,8 @@ pub enum DataPathChoice {
     /// Trains of datagrams, segmented and merged by the kernel (GSO, GRO).
     #[default]
     Gso,
+    /// The same, and long trains leave without a copy where interface and kernel can (io_uring).
+    Uring,
     /// Many datagrams per system call (sendmmsg, recvmmsg).
     Mmsg,
     /// One datagram per system call.
@@ -33,9 +35,10 @@ pub enum DataPathChoice {
 
 impl DataPathChoice {
     /// All of them.
-    pub const ALL: [DataPathChoice; 5] = [
+    pub const ALL: [DataPathChoice; 6] = [
         DataPathChoice::Auto,
         DataPathChoice::Gso,
+        DataPathChoice::Uring,
         DataPathChoice::Mmsg,
         DataPathChoice::Plain,
         DataPathChoice::Xdp,
@@ -46,6 +49,7 @@ impl DataPathChoice {
         match self {
             DataPathChoice::Auto => "auto",
             DataPathChoice::Gso => "gso",
+            DataPathChoice::Uring => "uring",
             DataPathChoice::Mmsg => "mmsg",
             DataPathChoice::Plain => "plain",
             DataPathChoice::Xdp => "xdp",
@@ -57,6 +61,9 @@ impl DataPathChoice {
         match self {
             DataPathChoice::Auto => "Measure which of the others costs least on the interface, and take that",
             DataPathChoice::Gso => "Trains of datagrams, segmented and merged by the kernel (GSO, GRO)",
+            DataPathChoice::Uring => {
+                "The same, long trains without a copy (io_uring, Linux 6.15); for interfaces that take them so, not for lo or veth"
+            }
             DataPathChoice::Mmsg => "Many datagrams per system call (sendmmsg, recvmmsg)",
             DataPathChoice::Plain => "One datagram per system call",
             DataPathChoice::Xdp => {
@@ -69,6 +76,7 @@ impl DataPathChoice {
     pub const fn variant(self) -> Option<Variant> {
         match self {
             DataPathChoice::Gso => Some(Variant::Gso),
+            DataPathChoice::Uring => Some(Variant::Uring),
             DataPathChoice::Mmsg => Some(Variant::Mmsg),
             DataPathChoice::Plain => Some(Variant::Plain),
             DataPathChoice::Auto | DataPathChoice::Xdp => None,
@@ -80,6 +88,7 @@ impl From<Variant> for DataPathChoice {
     fn from(variant: Variant) -> DataPathChoice {
         match variant {
             Variant::Gso => DataPathChoice::Gso,
+            Variant::Uring => DataPathChoice::Uring,
             Variant::Mmsg => DataPathChoice::Mmsg,
             Variant::Plain => DataPathChoice::Plain,
         }
@@ -98,7 +107,7 @@ impl FromStr for DataPathChoice {
 
     fn from_str(name: &str) -> Result<DataPathChoice, String> {
         let found = DataPathChoice::ALL.into_iter().find(|choice| choice.name() == name);
-        found.ok_or_else(|| format!("there is no data path \"{name}\": auto, gso, mmsg, plain or xdp"))
+        found.ok_or_else(|| format!("there is no data path \"{name}\": auto, gso, uring, mmsg, plain or xdp"))
     }
 }
 

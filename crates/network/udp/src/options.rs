@@ -12,6 +12,8 @@ pub enum Variant {
     /// A train leaves as one message that the kernel or the interface cuts up, and arrives merged; several per call.
     #[default]
     Gso,
+    /// The same, but that long trains leave from packet memory without a copy (io_uring, SENDMSG_ZC), where interface and kernel can.
+    Uring,
     /// One message per datagram, many messages per call.
     Mmsg,
     /// One datagram per call.
@@ -19,13 +21,19 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// All of them, fastest first.
-    pub const ALL: [Variant; 3] = [Variant::Gso, Variant::Mmsg, Variant::Plain];
+    /// All of them, fastest first where the receiver is on the same machine.
+    pub const ALL: [Variant; 4] = [Variant::Gso, Variant::Uring, Variant::Mmsg, Variant::Plain];
+
+    /// Whether a train is one message.
+    pub const fn sends_trains(self) -> bool {
+        matches!(self, Variant::Gso | Variant::Uring)
+    }
 
     /// The name by which users choose it.
     pub const fn name(self) -> &'static str {
         match self {
             Variant::Gso => "gso",
+            Variant::Uring => "uring",
             Variant::Mmsg => "mmsg",
             Variant::Plain => "plain",
         }
@@ -44,7 +52,7 @@ impl FromStr for Variant {
 
     fn from_str(name: &str) -> Result<Variant, String> {
         let found = Variant::ALL.into_iter().find(|variant| variant.name() == name);
-        found.ok_or_else(|| format!("there is no variant \"{name}\": gso, mmsg or plain"))
+        found.ok_or_else(|| format!("there is no variant \"{name}\": gso, uring, mmsg or plain"))
     }
 }
 
@@ -103,7 +111,7 @@ impl BindOptions {
             variant,
             receive_buffer: 8 << 20,
             send_buffer: 4 << 20,
-            receive_batch: if variant == Variant::Gso { 8 } else { 64 },
+            receive_batch: if variant.sends_trains() { 8 } else { 64 },
             send_memory: 256 << 10,
             departure_times: false,
             without: Without::default(),

@@ -33,6 +33,8 @@ pub struct UdpPort {
     granted: SocketFeatures,
     /// The buffers that were asked for, in bytes: to receive and to send.
     asked: (usize, usize),
+    /// Why trains are not lent to the kernel, where that was asked for.
+    not_lent: Option<io::Error>,
     receiver: Receiver,
     sender: Sender,
     interfaces: Interfaces,
@@ -67,12 +69,18 @@ impl UdpPort {
         })?;
         // A kernel that does not segment gets the datagrams of a train in one call all the same.
         let (variant, batch) = match options.variant {
-            Variant::Gso if !bound.granted.gso => (Variant::Mmsg, options.receive_batch.max(64)),
-            Variant::Gso if !bound.granted.gro => (Variant::Gso, options.receive_batch.max(64)),
+            Variant::Gso | Variant::Uring if !bound.granted.gso => {
+                (Variant::Mmsg, options.receive_batch.max(64))
+            }
+            variant @ (Variant::Gso | Variant::Uring) if !bound.granted.gro => {
+                (variant, options.receive_batch.max(64))
+            }
             variant => (variant, options.receive_batch),
         };
         let batch = if options.without.batches { 1 } else { batch };
         let mut sender = Sender::new(variant, options.send_memory, bound.family, bound.local);
+        let not_lent = if variant == Variant::Uring { sender.lend().err() } else { None };
+        let variant = if not_lent.is_some() { Variant::Gso } else { variant };
         if options.without.sendmmsg {
             sender.send_singly();
         }
@@ -91,6 +99,7 @@ impl UdpPort {
             socket: bound.socket,
             asked: (options.receive_buffer, options.send_buffer),
             local: bound.local,
+            not_lent,
             variant,
             granted: bound.granted,
             waker,
@@ -324,6 +333,7 @@ impl Port for UdpPort {
         Capabilities {
             name: match self.variant {
                 Variant::Gso => "udp-gso",
+                Variant::Uring => "udp-uring",
                 Variant::Mmsg => "udp-mmsg",
                 Variant::Plain => "udp-plain",
             },
@@ -336,9 +346,15 @@ impl Port for UdpPort {
         }
     }
 
-    /// Says which buffers are smaller than was asked for.
+    /// Says which buffers are smaller than was asked for, and why no train is lent to the kernel.
     fn advice(&self) -> Option<String> {
-        advice(self.asked, self.buffer_sizes().ok()?)
+        let buffers = self.buffer_sizes().ok().and_then(|sizes| advice(self.asked, sizes));
+        let lending = self
+            .not_lent
+            .as_ref()
+            .map(|error| format!("gso instead of uring, which the system refuses: {error}"));
+        let all: Vec<String> = [lending, buffers].into_iter().flatten().collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 }
 

@@ -9,10 +9,13 @@
 //! no room (keep everything), a refused segmentation (send that train in pieces and, if the pieces pass, remember the
 //! destination), an old error of the socket (try again once), or a datagram that cannot be sent (count it, go on).
 //!
+//! With lent memory ([`Memory`]) there are several such pieces, and the next one that the kernel does not read any more is used.
+//!
 //! Rejected: a buffer per train (trains of a few small packets would spread over megabytes); a ring (only a stalled
 //! socket would profit). Sources: Linux udp(7), `UDP_SEGMENT`.
 
 use core::net::{IpAddr, SocketAddr};
+use core::ops::Range;
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -25,7 +28,7 @@ use crate::name::{Family, Name};
 use crate::options::Variant;
 use crate::pins::Pins;
 use crate::refusals::SendErrors;
-use crate::sys::{self, Message, SendBatch};
+use crate::sys::{self, Memory, Message, SendBatch};
 
 /// Most trains in the queue.
 const MAX_TRAINS: usize = 256;
@@ -84,7 +87,9 @@ enum Next {
 }
 
 pub(crate) struct Sender {
-    memory: Box<[u8]>,
+    memory: Memory,
+    /// The part of `memory` in which trains are built until all have left.
+    region: Range<usize>,
     free_from: usize,
     open: Option<Open>,
     queue: Vec<Queued>,
@@ -116,6 +121,22 @@ impl Sender {
         self.calls_carry = 1;
     }
 
+    /// From now on long trains leave without a copy where the interface can.
+    ///
+    /// # Errors
+    /// The system has no io_uring for us: everything stays as it is.
+    pub(crate) fn lend(&mut self) -> io::Result<()> {
+        self.memory = Memory::lendable(self.region.len())?;
+        self.rewind();
+        Ok(())
+    }
+
+    /// Builds the next trains where nothing is lent, after all that were queued have left.
+    fn rewind(&mut self) {
+        self.region = self.memory.next_region();
+        self.free_from = self.region.start;
+    }
+
     /// From now on what leaves from `ip` leaves by this interface.
     pub(crate) fn pin(&mut self, ip: IpAddr, interface: u32) {
         self.pinned.add(ip, interface);
@@ -125,14 +146,15 @@ impl Sender {
     pub(crate) fn new(variant: Variant, memory: usize, family: Family, bound: SocketAddr) -> Sender {
         let memory = memory.max((MAX_TRAIN_BYTES + 1).next_multiple_of(CACHE_LINE));
         Sender {
-            memory: vec![0; memory].into_boxed_slice(),
+            memory: Memory::new(memory),
+            region: 0..memory,
             free_from: 0,
             open: None,
             queue: Vec::with_capacity(MAX_TRAINS),
             done: 0,
             messages: vec![Message::EMPTY; MAX_MESSAGES].into_boxed_slice(),
             batch: SendBatch::new(MAX_MESSAGES),
-            segments: variant == Variant::Gso,
+            segments: variant.sends_trains(),
             holds_back: false,
             calls_carry: if variant == Variant::Plain { 1 } else { MAX_MESSAGES },
             refusals: SendErrors::default(),
@@ -185,7 +207,7 @@ impl Sender {
         debug_assert!(self.open.is_none(), "one train is open at a time");
         debug_assert!((1..=MAX_TRAIN_BYTES).contains(&segment_size), "a train that no kernel takes");
         let most = (MAX_TRAIN_BYTES / segment_size.max(1)).min(self.most_segments());
-        let free = self.memory.len() - self.free_from;
+        let free = self.region.end - self.free_from;
         if most == 0 || self.queue.len() >= MAX_TRAINS || most * segment_size > free {
             return None;
         }
@@ -226,7 +248,7 @@ impl Sender {
         }
         let Open { path, segment_size, start, end, .. } = open;
         self.queue.push(Queued { path, next: start, end, segment_size, form: Form::Usual, retried: false });
-        self.free_from = end.next_multiple_of(CACHE_LINE).min(self.memory.len());
+        self.free_from = end.next_multiple_of(CACHE_LINE).min(self.region.end);
     }
 
     /// Sends until the queue is empty or the socket full.
@@ -248,7 +270,7 @@ impl Sender {
         }
         self.queue.clear();
         self.done = 0;
-        self.free_from = 0;
+        self.rewind();
         Ok(())
     }
 
@@ -284,6 +306,10 @@ impl Sender {
         #[cfg(test)]
         if let Some(kernel) = &mut self.kernel {
             messages = &messages[..kernel.admit(messages)?];
+        }
+        let Some(first) = messages.first() else { return Ok(0) };
+        if self.memory.lends(first.len) {
+            return self.memory.send(socket, &messages[..Memory::run(messages)]);
         }
         self.batch.send(socket, &self.memory, messages)
     }
@@ -366,7 +392,7 @@ fn advance(train: &mut Queued, done: &mut usize, len: usize) {
 fn write_message(
     message: &mut Message,
     train: &Queued,
-    bytes: core::ops::Range<usize>,
+    bytes: Range<usize>,
     socket: (Family, SocketAddr, &Pins),
 ) {
     let (family, bound, pinned) = socket;

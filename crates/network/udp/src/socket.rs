@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::name::Family;
-use crate::options::{BindError, BindOptions, Variant};
+use crate::options::{BindError, BindOptions};
 use crate::sys;
 
 /// What the kernel agreed to.
@@ -135,7 +135,7 @@ fn raise_buffers(socket: &Socket, options: &BindOptions) {
 
 /// Whether this kernel segments and merges. Both are asked of the socket itself: a sandbox may differ from its host.
 fn offloads(socket: &Socket, options: &BindOptions) -> (bool, bool) {
-    if options.variant != Variant::Gso {
+    if !options.variant.sends_trains() {
         return (false, false);
     }
     let fd = socket.as_fd();

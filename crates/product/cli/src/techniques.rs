@@ -87,7 +87,7 @@ impl DisabledTechniques<'_> {
     /// Turns down what the data path has none of: leaving it out would show that it is worth nothing.
     pub(crate) fn check(self, datapath: DataPathChoice) -> Result<(), String> {
         let absent: &[DisabledTechnique] = match datapath {
-            DataPathChoice::Gso | DataPathChoice::Auto => &[],
+            DataPathChoice::Gso | DataPathChoice::Uring | DataPathChoice::Auto => &[],
             DataPathChoice::Mmsg => &[DisabledTechnique::Gso, DisabledTechnique::Gro],
             DataPathChoice::Plain => &[
                 DisabledTechnique::Gso,

@@ -176,7 +176,7 @@ fn auto_measures_picks_one_and_says_why() {
 #[test]
 fn what_cannot_be_served_is_said_in_one_line() {
     let table: &[(&[&str], i32, &str)] = &[
-        (&["--datapath", "dpdk"], 2, "possible values: auto, gso, mmsg, plain, xdp"),
+        (&["--datapath", "dpdk"], 2, "possible values: auto, gso, uring, mmsg, plain, xdp"),
         (&["--datapath", "xdp", "--interface", "nosuch0"], 1, "no interface named nosuch0: there are lo"),
         (&["--datapath", "auto", "--interface", "nosuch0"], 1, "no interface named nosuch0: there are lo"),
         (&["--datapath", "xdp", "--interface", "lo"], 1, "the data path gso"),

@@ -128,7 +128,7 @@ impl Text<'_> {
         let published = match row.method {
             Method::Plain => self.result.published[0],
             Method::XdpGeneric | Method::XdpDriver => self.result.published[1],
-            Method::Mmsg | Method::Gso => [0.0; 3],
+            Method::Mmsg | Method::Gso | Method::Uring => [0.0; 3],
         };
         let published = if published[0] > 0.0 {
             self.grey(&published.map(|bytes| format!("{:.0}", bytes / 1e6)).join(" / "))

@@ -23,6 +23,8 @@ pub(super) struct Facts {
     /// The program that could be given more.
     pub(super) program: String,
     pub(super) offloads: Result<Offloads, String>,
+    /// Whether trains can leave without a copy.
+    pub(super) lending: Result<(), String>,
     /// What the system allows an ordinary program in bytes: to receive, to send; `None` when it does not say.
     pub(super) limits: (Option<usize>, Option<usize>),
     pub(super) ebpf: Result<(), String>,
@@ -49,6 +51,7 @@ impl Facts {
             capabilities: Capabilities::of_status(&read("/proc/self/status")).unwrap_or_default(),
             program: request.program.display().to_string(),
             offloads: probes::offloads(),
+            lending: probes::lending(),
             limits: (limit("rmem_max"), limit("wmem_max")),
             ebpf: probes::ebpf(),
             jit: match read("/proc/sys/net/core/bpf_jit_enable").trim() {
@@ -73,6 +76,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("capabilities", capabilities),
     ("gso", gso),
     ("gro", gro),
+    ("io_uring", io_uring),
     ("receive buffer", receive_buffer),
     ("send buffer", send_buffer),
     ("ebpf", ebpf),
@@ -149,6 +153,16 @@ fn gro(facts: &Facts) -> CheckResult {
         Ok(_) => CheckResult::missing("datagrams arrive one by one")
             .with("Linux 5.0 or newer; some sandboxes have no UDP_GRO"),
         Err(why) => CheckResult::missing(why.clone()),
+    }
+}
+
+fn io_uring(facts: &Facts) -> CheckResult {
+    match &facts.lending {
+        Ok(()) => CheckResult::good(
+            "--datapath uring can send long trains without a copy; --datapath auto tells where that is cheaper",
+        ),
+        // Nothing is missing that a server needs.
+        Err(why) => CheckResult::note(format!("--datapath uring would be gso: {why}")),
     }
 }
 

@@ -60,6 +60,16 @@ fn train(sender: &mut UdpPort, receiver: &mut UdpPort) -> io::Result<u64> {
     Ok(receiver.counters().rx.trains)
 }
 
+/// Whether trains can be lent to the kernel, by binding a port that does.
+pub(crate) fn lending() -> Result<(), String> {
+    let options = BindOptions::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Variant::Uring);
+    let port = UdpPort::bind(&options).map_err(|error| error.to_string())?;
+    match port.variant() {
+        Variant::Uring => Ok(()),
+        _ => Err(port.advice().unwrap_or_default()),
+    }
+}
+
 /// Whether an AF_XDP socket can be had.
 pub(crate) fn xdp_socket() -> io::Result<()> {
     let family = AddressFamily::from_raw(AF_XDP);

@@ -52,7 +52,11 @@ impl Bench {
             peer.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
         }
         let bound = socket.local_addr().unwrap();
-        Bench { sender: Sender::new(variant, 0, Family::V4, bound), socket, peers: peers.into() }
+        let mut sender = Sender::new(variant, 0, Family::V4, bound);
+        if let (Variant::Uring, Err(error)) = (variant, sender.lend()) {
+            requirements::missing(format_args!("memory cannot be lent: {error}"));
+        }
+        Bench { sender, socket, peers: peers.into() }
     }
 
     fn refusing(verdict: impl FnMut(&[Message]) -> Result<usize, i32> + Send + 'static) -> Bench {

@@ -4,6 +4,7 @@ mod batch;
 mod heap;
 #[cfg(miri)]
 mod kernel;
+mod lent;
 mod outgoing;
 mod passed;
 
@@ -12,6 +13,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 pub(crate) use batch::{Arrived, Message, ReceiveBatch, SendBatch};
 pub use heap::return_freed_memory;
+pub(crate) use lent::Memory;
 pub use outgoing::unacknowledged;
 pub use passed::take_passed;
 

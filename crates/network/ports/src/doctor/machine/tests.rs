@@ -11,6 +11,7 @@ fn facts() -> Facts {
         capabilities: Capabilities::of_status("CapEff:\t000001ffffffffff").unwrap(),
         program: "/usr/bin/tercel".to_owned(),
         offloads: Ok(Offloads { gso: true, gro: true, buffers: (8 << 20, 4 << 20) }),
+        lending: Ok(()),
         limits: (Some(8 << 20), None),
         ebpf: Ok(()),
         jit: Some(true),
