@@ -79,6 +79,28 @@ impl Site {
         Site::of(&LabOptions { link, ..LabOptions::default() })
     }
 
+    /// The same with an emulated link that does this on its way to the client, and that on its way to the server. Both ends cut trains
+    /// and TCP's segments into packets before the link, so that each meets a fate of its own.
+    ///
+    /// # Errors
+    /// Not allowed, the kernel refuses, or the link's options contradict themselves.
+    pub fn linked(to_client: &LinkOptions, to_server: &LinkOptions) -> Result<Site, LabError> {
+        let link = Some(LinkOptions::default());
+        let site = Site::of(&LabOptions { link, udp_segmentation: Switch::Off, ..LabOptions::default() })?;
+        if let Site::Veth(lab) = &site {
+            let refused = |error| LabError::Kernel { doing: "cannot cut TCP's segments".to_owned(), error };
+            for side in [lab.server(), lab.client()] {
+                side.set_offload("tx-tcp-segmentation", Switch::Off).map_err(refused)?;
+            }
+            if let Some(emulator) = lab.emulator() {
+                // The client is at the left end.
+                emulator.set(Direction::ToLeft, to_client).map_err(LabError::Emulator)?;
+                emulator.set(Direction::ToRight, to_server).map_err(LabError::Emulator)?;
+            }
+        }
+        Ok(site)
+    }
+
     fn of(options: &LabOptions) -> Result<Site, LabError> {
         let lab = Lab::new(options)?;
         for side in [lab.server(), lab.client()] {
@@ -93,6 +115,17 @@ impl Site {
     pub fn tcp_congestion(&self) -> String {
         self.connection_congestion(End::Server, self.ipv4(End::Server))
             .unwrap_or_else(|_| "unknown".to_owned())
+    }
+
+    /// Chooses the congestion control of TCP connections that are made from now on at both ends, by the kernel's name of it.
+    ///
+    /// # Errors
+    /// The kernel's, if it has none of this name. On loopback always, which is the machine's own.
+    pub fn set_tcp_congestion(&self, name: &str) -> io::Result<()> {
+        [End::Server, End::Client].into_iter().try_for_each(|end| match self.namespace(end) {
+            Some(namespace) => namespace.set_tcp_congestion_control(name),
+            None => Err(io::Error::other("the machine's own TCP is left as it is")),
+        })
     }
 
     /// What a connection to the server's end at `address` has at an end.
@@ -121,6 +154,20 @@ impl Site {
             entered: counted.datagrams,
             lost: counted.lost,
             dropped: counted.overflowed + counted.refused + counted.black_holed + counted.stale,
+        }
+    }
+
+    /// How badly the emulated link has kept its promises in both directions so far; not at all where there is none.
+    pub fn link_faults(&self) -> LinkFaults {
+        let emulator = match self {
+            Site::Loopback => None,
+            Site::Veth(lab) => lab.emulator(),
+        };
+        let Some(emulator) = emulator else { return LinkFaults::default() };
+        let [left, right] = [Direction::ToLeft, Direction::ToRight].map(|way| emulator.counters(way));
+        LinkFaults {
+            missed: left.missed + right.missed,
+            worst_late: Duration::from_nanos(left.worst_late_nanos.max(right.worst_late_nanos)),
         }
     }
 
@@ -220,6 +267,15 @@ pub struct LinkCount {
     pub lost: u64,
     /// That it had no room for, or could not deliver.
     pub dropped: u64,
+}
+
+/// What an emulated link did that it was not told to, because it did not get the CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkFaults {
+    /// Frames that never reached it. If it is not 0, what was measured is worth nothing.
+    pub missed: u64,
+    /// How long after its time the latest frame left.
+    pub worst_late: Duration,
 }
 
 #[cfg(test)]

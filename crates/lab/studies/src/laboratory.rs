@@ -31,6 +31,7 @@ pub const STUDIES: &[StudyEntry] = &[
     StudyEntry { id: "e5", title: "Few large files over HTTP/1.1, HTTP/2 and HTTP/3", run: e5::run },
     StudyEntry { id: "e6", title: "Can HTTP/3 be as cheap as HTTP/2 and HTTP/1.1?", run: crate::e6::run },
     StudyEntry { id: "e7", title: "Handshakes: full, resumed, 0-RTT", run: crate::e7::run },
+    StudyEntry { id: "e8", title: "Bad networks, with real processes", run: crate::e8::run },
     StudyEntry { id: "acks", title: "What acknowledgements cost", run: crate::acks::run },
 ];
 

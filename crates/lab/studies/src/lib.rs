@@ -16,4 +16,5 @@ pub mod e4;
 pub mod e5;
 pub mod e6;
 pub mod e7;
+pub mod e8;
 pub mod laboratory;

@@ -46,6 +46,13 @@ enum BenchCommand {
     E6(study::StudyArgs),
     /// E7: full, resumed and 0-RTT handshakes, tercel beside other servers, with and without the post-quantum key exchange and Retry.
     E7(study::StudyArgs),
+    /// E8: downloads over links that lose, reorder, delay, police and fall silent, tercel's controllers beside the kernel's TCP, quinn,
+    /// quiche, s2n-quic, quic-go and Caddy; needs root.
+    ///
+    /// Real processes in namespaces that an emulated link joins: thirty cells of the simulator's study (`cargo xtask networks`), with the
+    /// same link model, and the simulator's times beside. The client is tercel get for all; what differs is who sends. A cell in which
+    /// the emulator has missed frames is marked and not counted. --quick has six cells and one round.
+    E8(study::StudyArgs),
     /// Acks: a download whose receiver acknowledges more or less often, and what that costs both ends.
     Acks(study::StudyArgs),
     /// Every client with every server, tercel's, quinn's and quiche's, with large and with default socket buffers.
@@ -162,6 +169,7 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
         BenchCommand::E5(args) => study::run("e5", args),
         BenchCommand::E6(args) => study::run("e6", args),
         BenchCommand::E7(args) => study::run("e7", args),
+        BenchCommand::E8(args) => study::run("e8", args),
         BenchCommand::Acks(args) => study::run("acks", args),
         BenchCommand::Peers(args) => compare_peers(args),
         BenchCommand::Library(args) => library::run(args),

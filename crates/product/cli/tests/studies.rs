@@ -1,4 +1,5 @@
-//! `tercel bench e7`, begun and interrupted: what was measured is kept. The whole study takes minutes and needs other servers.
+//! `tercel bench e7` and `e8`, begun and interrupted: what was measured is kept. The whole studies take minutes and need other servers.
+#![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
 
 use serde_json::Value;
 use std::fs::File;
@@ -21,13 +22,12 @@ impl Drop for Running {
     }
 }
 
-/// Deleted, an interrupted study could lose all that it has measured, and no test would start a server for a row of E7.
-#[test]
-fn a_study_of_handshakes_that_is_interrupted_keeps_its_trials() {
+/// Runs a study until it says `word`, interrupts it, and returns what it has kept.
+fn interrupted(id: &str, word: &str) -> Value {
     let place = TempDir::new().expect("a folder");
     let (said, out) = (place.path().join("said"), place.path().join("out"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_tercel"));
-    command.args(["bench", "e7", "--quick", "--out"]).arg(&out);
+    command.args(["bench", id, "--quick", "--out"]).arg(&out);
     // Other servers are looked for in the working directory.
     command.current_dir(place.path()).env("PATH", "").env("XDG_DATA_HOME", place.path());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&said).expect("a file"));
@@ -37,7 +37,7 @@ fn a_study_of_handshakes_that_is_interrupted_keeps_its_trials() {
     let mut is_asked = false;
     while running.0.try_wait().expect("a status").is_none() {
         assert!(waited < PATIENCE, "{}", told());
-        if !is_asked && told().matches("warm-up").count() > 0 {
+        if !is_asked && told().contains(word) {
             let pid = i32::try_from(running.0.id()).ok().and_then(rustix::process::Pid::from_raw);
             let sent = rustix::process::kill_process(pid.expect("an ID"), rustix::process::Signal::INT);
             is_asked = sent.is_ok();
@@ -47,13 +47,34 @@ fn a_study_of_handshakes_that_is_interrupted_keeps_its_trials() {
     }
     assert!(is_asked, "it ended by itself: {}", told());
     let results = std::fs::read_to_string(out.join("results.json")).expect("results");
-    let results: Value = serde_json::from_str(&results).expect("JSON");
-    let study = &results["studies"][0];
-    assert_eq!((&study["id"], &study["problem"]), (&"e7".into(), &"interrupted".into()), "{study}");
+    let mut results: Value = serde_json::from_str(&results).expect("JSON");
+    let study = results["studies"][0].take();
+    assert_eq!((&study["id"], &study["problem"]), (&id.into(), &"interrupted".into()), "{study}");
+    study
+}
+
+/// Deleted, an interrupted study could lose all that it has measured, and no test would start a server for a row of E7.
+#[test]
+fn a_study_of_handshakes_that_is_interrupted_keeps_its_trials() {
+    let study = interrupted("e7", "warm-up");
     assert!(study["raw"]["floor"]["hybrid_us"].as_f64().is_some_and(|us| us > 1.0), "{study}");
     let rows = study["raw"]["rows"].as_array().expect("rows");
     // Where the programs of peers/ are built, they have rows as well.
     let ours: Vec<&Value> = rows.iter().filter(|row| row["scenario"]["who"] == "Tercel").collect();
     assert_eq!(ours.len(), 10, "tercel offers all rows: {study}");
     assert!(ours.iter().all(|row| row["problem"].is_null()), "{study}");
+}
+
+/// Deleted, no test would make a link for a cell of E8 and download over it.
+#[test]
+fn a_study_of_bad_networks_that_is_interrupted_keeps_its_downloads() {
+    if let Err(error) = netns::Lab::new(&netns::LabOptions::default()) {
+        return requirements::missing(error);
+    }
+    let study = interrupted("e8", "tercel CUBIC   ");
+    let lanes = study["raw"]["cells"][0]["lanes"].as_array().expect("lanes");
+    let ours = lanes.iter().find(|lane| lane["sender"] == "tercel CUBIC").expect("ours");
+    let seconds = ours["attempts"][0]["seconds"].as_f64();
+    // 1 MB at 10 Mbit/s.
+    assert!(seconds.is_some_and(|seconds| (0.8..20.0).contains(&seconds)), "{study}");
 }

@@ -26,8 +26,9 @@ pub struct LinkOptions {
     pub reorder: Option<Reorder>,
     /// Share of datagrams that arrive twice: 0 to 1.
     pub duplicate: f64,
-    /// Further events, in this order: [`Node::Loss`], [`Node::Drop`], [`Node::Corrupt`], [`Node::Blackhole`] and [`Node::Blinking`]; other
-    /// nodes have no effect here. Ordinals and times count from the first UDP or TCP datagram in this direction.
+    /// Further events, in this order: [`Node::Loss`], [`Node::Drop`], [`Node::Corrupt`], [`Node::Blackhole`], [`Node::Blinking`] and
+    /// [`Node::Police`], which counts frames; other nodes have no effect here. Ordinals and times count from the first UDP or TCP datagram
+    /// in this direction.
     pub events: Vec<Node>,
     /// IP packets longer than this many bytes vanish without a word: a path-MTU black hole.
     pub drops_above: Option<u32>,

@@ -114,9 +114,15 @@ impl NetworkProfile {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
+    /// What a queue of so many bandwidth-delay products holds, in bytes. In the way of the data it is [`NetworkProfile::queue`] of them,
+    /// in the other one.
+    pub fn queue_bytes(&self, products: f64) -> u64 {
+        ((self.product() as f64 * products) as u64).max(LEAST_QUEUE_BYTES)
+    }
+
     /// One direction, without the limits of the way of the data.
     fn nodes(&self, queue: f64) -> Vec<Node> {
-        let queue_bytes = ((self.product() as f64 * queue) as u64).max(LEAST_QUEUE_BYTES);
+        let queue_bytes = self.queue_bytes(queue);
         let half = Duration::from_nanos(self.rtt.as_nanos() / 2);
         let outage = self.silence().map(|(from, to)| Node::Blackhole { from, to });
         let line = [Node::Rate { bits_per_second: self.bits_per_second, queue_bytes }, Node::Delay(half)];

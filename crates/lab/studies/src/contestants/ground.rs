@@ -4,6 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use bench::folder::Folder;
 use bench::process::Running;
@@ -22,7 +23,10 @@ const NAMES: [&str; 1] = ["localhost"];
 /// The ground on which servers are compared. What is below its folder goes when it does.
 #[derive(Debug)]
 pub struct TestSite {
+    /// For configurations.
     folder: Folder,
+    /// For files and certificate.
+    shared: Arc<Folder>,
     site: Site,
     /// Bytes of UDP payload in full packets.
     pub payload_size: u16,
@@ -48,16 +52,26 @@ impl TestSite {
     /// # Errors
     /// The folder for temporary files cannot be written.
     pub fn on(site: Site, problem: Option<String>) -> io::Result<TestSite> {
-        let ground = TestSite { folder: Folder::make()?, site, payload_size: PAYLOAD, problem };
+        let shared = Arc::new(Folder::make()?);
+        let ground = TestSite { folder: Folder::make()?, shared, site, payload_size: PAYLOAD, problem };
         std::fs::create_dir_all(ground.files())?;
-        for (name, size) in [SMALL, LARGE] {
-            std::fs::write(ground.files().join(name), content(size))?;
+        for file in [SMALL, LARGE] {
+            ground.add(file)?;
         }
         let broken = |error: rcgen::Error| io::Error::other(format!("cannot make a certificate: {error}"));
         let made = rcgen::generate_simple_self_signed(NAMES.map(str::to_owned)).map_err(broken)?;
         std::fs::write(ground.certificate(), made.cert.pem())?;
         std::fs::write(ground.key(), made.signing_key.serialize_pem())?;
         Ok(ground)
+    }
+
+    /// The same files and certificate on another site, with configurations of its own.
+    ///
+    /// # Errors
+    /// The folder for temporary files cannot be written.
+    pub fn on_other(&self, site: Site) -> io::Result<TestSite> {
+        let (folder, shared) = (Folder::make()?, Arc::clone(&self.shared));
+        Ok(TestSite { folder, shared, site, payload_size: self.payload_size, problem: None })
     }
 
     /// Where clients and servers are.
@@ -77,7 +91,15 @@ impl TestSite {
 
     /// The files that are served.
     pub fn files(&self) -> PathBuf {
-        self.folder.path().join("files")
+        self.shared.path().join("files")
+    }
+
+    /// Adds a file of this name and size in bytes. Servers that run already may not see it.
+    ///
+    /// # Errors
+    /// The folder for temporary files cannot be written.
+    pub fn add(&self, (name, size): (&str, u64)) -> io::Result<()> {
+        std::fs::write(self.files().join(name), content(size))
     }
 
     /// Adds files of the size of `file` until there are `count` of them, each with other bytes.
@@ -95,12 +117,12 @@ impl TestSite {
 
     /// The certificate, PEM: ECDSA on P-256.
     pub fn certificate(&self) -> PathBuf {
-        self.folder.path().join("cert.pem")
+        self.shared.path().join("cert.pem")
     }
 
     /// Its key, PEM.
     pub fn key(&self) -> PathBuf {
-        self.folder.path().join("key.pem")
+        self.shared.path().join("key.pem")
     }
 
     /// The path of a file that does not exist.

@@ -1,4 +1,4 @@
-//! `tercel bench e1` … `e7`: one of the published studies; and `tercel bench all`: every one, into one report.
+//! `tercel bench e1` … `e8`: one of the published studies; and `tercel bench all`: every one, into one report.
 
 use super::report::colours;
 use super::text;

@@ -178,3 +178,23 @@ fn events_lose_by_list_and_by_time_and_corrupt_at_most_so_many_in_a_row() {
     assert!(hits.windows(4).all(|four| four != [true; 4]), "more than three in a row");
     assert!(hits.windows(3).any(|three| three == [true; 3]));
 }
+
+/// Would break: what exceeds a policer's rate would wait, or a pause would not give its burst back.
+#[test]
+fn a_policer_loses_what_exceeds_its_burst_and_delays_nothing() {
+    // 10 Mbit/s: a frame of 1,250 bytes is worth 1 ms. Three of them may come at once.
+    let events = vec![Node::Police { bits_per_second: 10_000_000, burst_bytes: 3_750 }];
+    let mut judge = LinkState::new(LinkOptions { events, ..LinkOptions::default() });
+    let mut passed = |now: u64| match judge.decide(now, FRAME) {
+        DatagramOutcome::Arrives { at } => {
+            assert_eq!(at, now);
+            true
+        }
+        outcome => {
+            assert_eq!(outcome, DatagramOutcome::Lost);
+            false
+        }
+    };
+    let mut of_five = |now: u64| (0..5).filter(|_| passed(now)).count();
+    assert_eq!([of_five(0), of_five(1_000_000), of_five(100_000_000)], [3, 1, 3]);
+}

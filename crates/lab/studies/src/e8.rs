@@ -1,0 +1,163 @@
+//! Study E8: downloads over bad networks by real processes, tercel's controllers beside other implementations and the kernel's TCP.
+//!
+//! The simulator's study (`cargo xtask networks`, docs/networks) has tercel alone, and virtual time. This one takes thirty of its
+//! cells into network namespaces that an emulated link joins (docs/decisions/004), with the same model of the link. One client for
+//! all: what differs is who sends. Rounds go over all cells, so that an interrupted run has every cell less often, not half of
+//! them. Nearly all of the time is waiting, so several downloads run at a time, each on a link of its own.
+
+mod lane;
+mod plan;
+mod sender;
+mod simulated;
+#[cfg(test)]
+mod tests;
+mod trial;
+mod words;
+
+use std::io;
+use std::sync::mpsc::{Sender as Channel, channel};
+use std::sync::{Mutex, PoisonError};
+
+use bench::estimate::Estimate;
+use bench::process::is_interruption;
+use bench::site::Site;
+use netns::emulator::LinkOptions;
+use report::model::{Block, Study};
+
+use crate::contestants::{Http, TestSite, look};
+use crate::context::Context;
+use lane::{CellResult, Lane};
+use plan::{MEGABYTE, PAGE, Plan, PlannedCell};
+use sender::{Sender, senders};
+use trial::Surroundings;
+
+/// The kernel's controllers of TCP.
+const KERNEL_HAS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+
+/// Runs the study.
+///
+/// # Errors
+/// Nothing can be measured at all.
+pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
+    let began = cpu::clock_seconds();
+    let plan = Plan::new(context.effort);
+    // Without the right to make links there is nothing to measure.
+    let cable = LinkOptions::default();
+    drop(Site::linked(&cable, &cable).map_err(io::Error::other)?);
+    let ground = TestSite::on(Site::Loopback, None)?;
+    PAGE.into_iter().chain([MEGABYTE]).try_for_each(|file| ground.add(file))?;
+    let kernel = std::fs::read_to_string(KERNEL_HAS).unwrap_or_default();
+    let (senders, absent) = senders(&look(&context.program, &Http::ALL), &kernel);
+    let mut results: Vec<CellResult> = plan.cells.iter().map(|cell| empty(cell, &senders)).collect();
+    let problem = rounds(&plan, &senders, &mut results, (&ground, context)).err();
+    let compared = match problem {
+        None => simulated::compare(&plan, &results, context),
+        Some(_) => Vec::new(),
+    };
+    let mut notes = absent;
+    notes.extend(words::notes(&results));
+    Ok(Study {
+        id: "e8".to_owned(),
+        title: "Bad networks, with real processes".to_owned(),
+        question: "How long do downloads take over bad networks, by whom they are sent, and does the simulator say the same?".to_owned(),
+        method: words::method(&plan),
+        findings: words::findings(&senders, &results, &compared),
+        blocks: vec![
+            Block::Table(words::times(&senders, &results)),
+            Block::Table(words::ratios(&senders, &results)),
+            Block::Table(words::standings(&senders, &results)),
+            Block::Plot(words::near(&senders, &results)),
+            Block::Table(words::beside_simulator(&compared)),
+        ],
+        notes,
+        problem: problem.map(crate::contestants::words::problem),
+        seconds: cpu::clock_seconds() - began,
+        raw: serde_json::json!({ "seeds": plan.seeds, "cells": results, "simulated": compared }),
+    })
+}
+
+/// A cell in which nothing has happened.
+fn empty(cell: &PlannedCell, senders: &[Sender]) -> CellResult {
+    let lanes = senders.iter().map(|sender| Lane::new(&sender.name)).collect();
+    CellResult { name: cell.name(), lanes }
+}
+
+/// All cells once in each round, with all senders; every other round has them in the opposite order.
+fn rounds(
+    plan: &Plan,
+    senders: &[Sender],
+    results: &mut [CellResult],
+    (ground, context): (&TestSite, &mut Context<'_>),
+) -> io::Result<()> {
+    let program = context.program.clone();
+    let around = Surroundings { ground, program: &program, cores: context.cores, stop: context.stop };
+    let mut estimate = Estimate::of_rounds(plan.cells.len(), plan.seeds.len());
+    for (round, seed) in plan.seeds.iter().enumerate() {
+        for (cell, result) in plan.cells.iter().zip(results.iter_mut()) {
+            let open = result.lanes.iter_mut().zip(senders);
+            let mut due: Vec<(&mut Lane, &Sender)> =
+                open.filter(|(lane, _)| lane.is_open(plan.seeds.len())).collect();
+            if round % 2 == 0 {
+                // They are taken from the end.
+                due.reverse();
+            }
+            visit((cell, *seed), due, around, context)?;
+            let counted = format!("{}/{}", round + 1, plan.seeds.len());
+            context.tell(&format!("{}: round {counted}{}", cell.name(), estimate.step(1.0)));
+        }
+    }
+    Ok(())
+}
+
+/// Downloads over a cell by each sender that is due, some at a time.
+fn visit(
+    (cell, seed): (&PlannedCell, u64),
+    due: Vec<(&mut Lane, &Sender)>,
+    around: Surroundings<'_>,
+    context: &mut Context<'_>,
+) -> io::Result<()> {
+    let due = Mutex::new(due);
+    let (says, lines) = channel();
+    std::thread::scope(|scope| {
+        for _ in 0..cell.at_once() {
+            let (says, due) = (says.clone(), &due);
+            scope.spawn(move || {
+                while let Some(next) = take(due) {
+                    turn((cell, seed), next, around, &says);
+                }
+            });
+        }
+        drop(says);
+        for line in lines {
+            context.tell(&line);
+        }
+    });
+    if context.is_stopped() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
+}
+
+fn take<T>(due: &Mutex<Vec<T>>) -> Option<T> {
+    due.lock().unwrap_or_else(PoisonError::into_inner).pop()
+}
+
+/// One download, noted in its lane.
+fn turn(
+    (cell, seed): (&PlannedCell, u64),
+    (lane, sender): (&mut Lane, &Sender),
+    around: Surroundings<'_>,
+    says: &Channel<String>,
+) {
+    let line = match around.download(cell, sender, seed) {
+        Ok(attempt) => {
+            let line = words::line(&attempt);
+            lane.attempts.push(attempt);
+            line
+        }
+        Err(error) if is_interruption(&error, around.stop) => return,
+        Err(error) => {
+            lane.problem = Some(error.to_string());
+            error.to_string()
+        }
+    };
+    // There is no listener after a panic of the study.
+    let _ = says.send(format!("{:60} {:14} {line}", cell.name(), sender.name));
+}

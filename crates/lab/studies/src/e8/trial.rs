@@ -1,0 +1,91 @@
+//! One download: a link, a server and a client, all made for it.
+
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use bench::site::{End, Site};
+use serde_json::Value;
+
+use super::lane::Attempt;
+use super::plan::{LIMIT, PlannedCell};
+use super::sender::{Control, Sender};
+use crate::contestants::{Http, TestSite};
+
+/// What all downloads have.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    pub(super) ground: &'a TestSite,
+    /// The tercel program, which is the client.
+    pub(super) program: &'a Path,
+    pub(super) cores: [usize; 2],
+    pub(super) stop: &'a AtomicBool,
+}
+
+impl Surroundings<'_> {
+    /// Downloads over a link of the cell's kind. Namespaces are new each time, so that neither a server nor the kernel's TCP knows the
+    /// path.
+    ///
+    /// # Errors
+    /// There is no link, the server does not start, or [`io::ErrorKind::Interrupted`]. A download that fails is an attempt.
+    pub(super) fn download(&self, cell: &PlannedCell, sender: &Sender, seed: u64) -> io::Result<Attempt> {
+        let [to_client, to_server] = cell.link(seed);
+        let site = Site::linked(&to_client, &to_server).map_err(io::Error::other)?;
+        let mut flags = Vec::new();
+        match sender.control {
+            Control::Flag(name) => flags.extend(["--congestion", name]),
+            Control::Kernel(name) => site.set_tcp_congestion(name)?,
+            Control::Default => {}
+        }
+        let ground = self.ground.on_other(site)?;
+        let server = sender.server.start_with(&ground, &flags, (self.cores[0], self.stop))?;
+        let mut command = Command::new(self.program);
+        let limit = LIMIT.as_secs().to_string();
+        let files = cell.files();
+        command.args(["get", "--insecure", "--discard", "--json", "--quiet", "--timeout", "0"]);
+        command.args(["--connect-timeout", &limit, "--http", sender.http.flag()]);
+        command.args(["--parallel", &files.len().to_string()]);
+        command.args(files.into_iter().map(|file| server.url(file)));
+        let began = cpu::clock_seconds();
+        let client = ground.start(End::Client, "tercel get", self.cores[1], &mut command)?;
+        let told = match client.finish(LIMIT, self.stop) {
+            Ok(ended) => read(&ended.output, cell, sender.http),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+            Err(_) if cpu::clock_seconds() - began >= LIMIT.as_secs_f64() => Ok(None),
+            Err(error) => Err(error.to_string()),
+        };
+        let faults = ground.site().link_faults();
+        let attempt = Attempt {
+            seed,
+            missed: faults.missed,
+            worst_late_ms: faults.worst_late.as_secs_f64() * 1e3,
+            ..Attempt::default()
+        };
+        Ok(match told {
+            Ok(seconds) => Attempt { seconds, ..attempt },
+            Err(fault) => Attempt { fault: Some(fault), ..attempt },
+        })
+    }
+}
+
+/// The seconds until the last byte of the last file, from the lines of `tercel get --json`.
+///
+/// # Errors
+/// What is wrong with the download, in words.
+pub(super) fn read(output: &str, cell: &PlannedCell, http: Http) -> Result<Option<f64>, String> {
+    let lines: Result<Vec<Value>, _> = output.lines().map(serde_json::from_str).collect();
+    let lines = lines.map_err(|_| "tercel get printed something that is not understood".to_owned())?;
+    if let Some(error) = lines.iter().find_map(|line| line["error"].as_str()) {
+        return Err(error.to_owned());
+    }
+    let bytes: u64 = lines.iter().filter_map(|line| line["bytes"].as_u64()).sum();
+    if lines.iter().any(|line| line["status"] != 200) || bytes != cell.bytes() {
+        return Err(format!("{bytes} of {} bytes came", cell.bytes()));
+    }
+    if http == Http::Two && lines.iter().any(|line| line["http_version"] != "2.0") {
+        return Err("it was not HTTP/2".to_owned());
+    }
+    let seconds = lines.iter().filter_map(|line| line["seconds"].as_f64()).max_by(f64::total_cmp);
+    Ok(seconds.filter(|seconds| *seconds <= LIMIT.as_secs_f64()))
+}

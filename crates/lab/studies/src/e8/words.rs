@@ -1,0 +1,275 @@
+//! The study's method, tables, plot and sentences.
+
+use report::model::{Axis, Cell, Plot, PlotKind, Point, Row, Series, Table};
+
+use super::lane::{Attempt, CellResult, NEAR, Outcome, Standing};
+use super::plan::{LIMIT, Plan};
+use super::sender::Sender;
+use super::simulated::{AGREES, Compared};
+
+/// The sender that chooses by itself.
+const AUTO: &str = "tercel auto";
+
+/// What is said of an attempt while the study runs.
+pub(super) fn line(attempt: &Attempt) -> String {
+    let mut line = match (&attempt.seconds, &attempt.fault) {
+        (Some(seconds), _) => format!("{seconds:8.3} s"),
+        (None, Some(fault)) => format!("failed: {fault}"),
+        (None, None) => format!("not there after {} s", LIMIT.as_secs()),
+    };
+    if attempt.missed > 0 {
+        line.push_str(&format!("; the emulator missed {} frames", attempt.missed));
+    }
+    line
+}
+
+pub(super) fn method(plan: &Plan) -> Vec<String> {
+    vec![
+        format!(
+            "{} cells of the simulator's study (docs/networks), one download in each: a page (30 resources, 600 kB), 1 MB or 10 MB over a new \
+             connection. Medians over rounds with the seeds {:?}; all senders of a round meet the same seed, every other round in the \
+             opposite order.",
+            plan.cells.len(),
+            plan.seeds
+        ),
+        "Server, link emulator and client are real processes and threads in network namespaces made for the download: neither a server nor the \
+         kernel's TCP knows the path. Several downloads run at a time, each on a link of its own: two of a fast cell that loses nothing, \
+         five of another."
+            .to_owned(),
+        "The link is the simulator's model (docs/networks says what strikes which direction), with three differences: rate and queue count whole \
+         frames, lost datagrams take their time on the line, and an outage is dated from the first packet of each direction. Trains of UDP and \
+         segments of TCP are cut before the link, so that each packet has a fate of its own."
+            .to_owned(),
+        "The client is tercel get for all, over HTTP/3 and, for TCP, over HTTP/2: only the sender differs. The time is the client's, from \
+         its start to the last byte of the last resource, handshake included; the start of its process is not in it."
+            .to_owned(),
+        format!("A download that is not there after {} s is stopped. Two of them in three rounds decide the median.", LIMIT.as_secs()),
+        "tercel: its five controllers; packets of 1,452 bytes of UDP payload, as for quinn, quiche, s2n-quic and quic-go, which have their \
+         libraries' default controllers; quiche's program does not pace. TCP: the kernel's, sent by nginx. Careful resume is off."
+            .to_owned(),
+    ]
+}
+
+pub(super) fn notes(results: &[CellResult]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for cell in results {
+        if cell.missed() > 0 {
+            notes.push(format!(
+                "NOT VALID, and in no count: {}. The emulator missed {} frames.",
+                cell.name,
+                cell.missed()
+            ));
+        }
+        for lane in &cell.lanes {
+            let faults = lane.attempts.iter().filter_map(|attempt| attempt.fault.as_deref());
+            let faults = faults.map(|fault| format!("failed: {fault}"));
+            let left_out = lane.problem.iter().map(|problem| format!("left out: {problem}"));
+            notes
+                .extend(faults.chain(left_out).map(|what| format!("{}, {}: {what}", cell.name, lane.sender)));
+        }
+    }
+    let attempts = || results.iter().flat_map(|cell| &cell.lanes).flat_map(|lane| &lane.attempts);
+    let missed: u64 = results.iter().map(CellResult::missed).sum();
+    let mut late: Vec<f64> = attempts().map(|attempt| attempt.worst_late_ms).collect();
+    late.sort_by(f64::total_cmp);
+    let at =
+        |share: f64| late.get((late.len() as f64 * share) as usize).or(late.last()).copied().unwrap_or(0.0);
+    notes.push(format!(
+        "{} downloads. The emulator missed {missed} frames in all. The latest frame of a download left {:.1} ms after its time at the median, \
+         {:.1} ms in one of ten, {:.1} ms at worst.",
+        attempts().count(),
+        at(0.5),
+        at(0.9),
+        at(1.0)
+    ));
+    notes
+}
+
+fn anybody(_: &str) -> bool {
+    true
+}
+
+/// The names of the senders that are not tercel.
+fn others(senders: &[Sender]) -> Vec<&str> {
+    senders.iter().filter(|sender| !sender.is_ours()).map(|sender| sender.name.as_str()).collect()
+}
+
+fn names(senders: &[Sender]) -> Vec<String> {
+    senders.iter().map(|sender| sender.name.clone()).collect()
+}
+
+/// A row for each cell, a column for each sender.
+fn matrix(
+    (title, corner): (&str, &str),
+    senders: &[Sender],
+    results: &[CellResult],
+    figure: impl Fn(&CellResult, &str) -> Cell,
+) -> Table {
+    let row = |cell: &CellResult| Row {
+        name: if cell.missed() > 0 { format!("{} (NOT VALID)", cell.name) } else { cell.name.clone() },
+        is_published: false,
+        cells: senders.iter().map(|sender| figure(cell, &sender.name)).collect(),
+    };
+    Table {
+        title: title.to_owned(),
+        corner: corner.to_owned(),
+        columns: names(senders),
+        rows: results.iter().map(row).collect(),
+    }
+}
+
+pub(super) fn times(senders: &[Sender], results: &[CellResult]) -> Table {
+    matrix(("Time of the download, s", "cell; download"), senders, results, |cell, sender| {
+        match cell.outcome(sender) {
+            Outcome::Unknown => Cell::Empty,
+            Outcome::NotThere => "not there".into(),
+            Outcome::Seconds(seconds) => Cell::Number(seconds, if seconds < 10.0 { 2 } else { 1 }),
+        }
+    })
+}
+
+pub(super) fn ratios(senders: &[Sender], results: &[CellResult]) -> Table {
+    matrix(("Time over the best sender's of the cell", "cell; download"), senders, results, |cell, sender| {
+        match cell.ratio(sender, anybody) {
+            None => Cell::Empty,
+            Some(ratio) if ratio.is_infinite() => "∞".into(),
+            Some(ratio) => Cell::Number(ratio, 2),
+        }
+    })
+}
+
+pub(super) fn standings(senders: &[Sender], results: &[CellResult]) -> Table {
+    let row = |sender: &Sender| {
+        let standing = Standing::of(results, &sender.name, anybody);
+        let worst = match &standing.worst {
+            Some((ratio, cell)) => format!("{ratio:.1} ({cell})").into(),
+            None => Cell::Empty,
+        };
+        let count = |count: usize| Cell::Number(count as f64, 0);
+        Row {
+            name: sender.name.clone(),
+            is_published: false,
+            cells: vec![
+                count(standing.cells),
+                count(standing.best),
+                count(standing.near),
+                count(standing.not_there),
+                Cell::Number(standing.mean, 2),
+                worst,
+            ],
+        }
+    };
+    let columns = [
+        "cells",
+        "best",
+        "within 10 % of the best",
+        "not there",
+        "geometric mean of the ratios",
+        "largest ratio",
+    ];
+    Table {
+        title: "How the senders stand".to_owned(),
+        corner: "sender".to_owned(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: senders.iter().map(row).collect(),
+    }
+}
+
+pub(super) fn near(senders: &[Sender], results: &[CellResult]) -> Plot {
+    let points = senders.iter().enumerate().map(|(place, sender)| {
+        let standing = Standing::of(results, &sender.name, anybody);
+        Point { x: place as f64, y: standing.near as f64, interval: None }
+    });
+    let series = Series { name: "cells".to_owned(), points: points.collect(), ..Series::default() };
+    Plot {
+        title: "Cells in which a sender is within 10 % of the best".to_owned(),
+        kind: PlotKind::Bars(names(senders)),
+        x: Axis::default(),
+        y: Axis { label: "cells".to_owned(), ..Axis::default() },
+        series: vec![series],
+    }
+}
+
+/// A row for each cell, a column for each controller: the processes' time over the simulator's.
+pub(super) fn beside_simulator(compared: &[Compared]) -> Table {
+    let mut columns: Vec<String> = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
+    for each in compared {
+        if !columns.contains(&each.controller) {
+            columns.push(each.controller.clone());
+        }
+        let cell = match (each.ratio(), each.measured) {
+            (Some(ratio), _) => format!("{ratio:.2} ({:.2} s)", each.simulated).into(),
+            (None, None) if each.agrees() => "neither there".into(),
+            (None, None) => format!("only simulated ({:.2} s)", each.simulated).into(),
+            (None, Some(_)) => "only measured".into(),
+        };
+        match rows.last_mut().filter(|row| row.name == each.cell) {
+            Some(row) => row.cells.push(cell),
+            None => rows.push(Row { name: each.cell.clone(), is_published: false, cells: vec![cell] }),
+        }
+    }
+    Table {
+        title: "Time of the processes over the simulator's, and the simulator's".to_owned(),
+        corner: "cell; download".to_owned(),
+        columns,
+        rows,
+    }
+}
+
+pub(super) fn findings(senders: &[Sender], results: &[CellResult], compared: &[Compared]) -> Vec<String> {
+    let mut findings = Vec::new();
+    let others = others(senders);
+    let auto = Standing::of(results, AUTO, anybody);
+    if auto.cells > 0 {
+        findings.push(format!(
+            "{AUTO} is within 10 % of the best sender in {} of {} cells, and the best in {}.",
+            auto.near, auto.cells, auto.best
+        ));
+        let beside = |name: &str| name == AUTO || others.contains(&name);
+        let foreign = Standing::of(results, AUTO, beside);
+        findings.push(format!(
+            "Beside the other implementations alone it is within 10 % of the best in {} of {} cells, and the best in {}.",
+            foreign.near, foreign.cells, foreign.best
+        ));
+        findings.extend(lost(results, &others));
+    }
+    for sender in senders.iter().filter(|sender| sender.name != AUTO) {
+        let standing = Standing::of(results, &sender.name, anybody);
+        if standing.cells > 0 {
+            findings.push(format!(
+                "{} is within 10 % of the best in {} of {} cells, the best in {}, not there in {}; elsewhere it takes {:.2} of the best time on the \
+                 geometric mean.",
+                sender.name, standing.near, standing.cells, standing.best, standing.not_there, standing.mean
+            ));
+        }
+    }
+    if !compared.is_empty() {
+        let agree = compared.iter().filter(|each| each.agrees()).count();
+        findings.push(format!(
+            "The simulator and the processes agree in {agree} of {} downloads by tercel's controllers: times within a factor of {AGREES}, or neither \
+             there in time.",
+            compared.len()
+        ));
+    }
+    findings
+}
+
+/// The cells in which another implementation leaves auto behind, the worst first.
+fn lost(results: &[CellResult], others: &[&str]) -> Vec<String> {
+    let mut lost: Vec<(f64, String)> = Vec::new();
+    for cell in results.iter().filter(|cell| cell.missed() == 0) {
+        let is_other = |name: &str| others.contains(&name);
+        let (Some(ratio), Some(best)) = (cell.ratio(AUTO, is_other), cell.best(is_other)) else { continue };
+        let winner = others.iter().find(|name| cell.outcome(name) == Outcome::Seconds(best));
+        if let Some(winner) = winner.filter(|_| ratio > NEAR) {
+            let took = match cell.outcome(AUTO) {
+                Outcome::Seconds(seconds) => format!("{seconds:.2} s, {ratio:.2} times the {best:.2} s of"),
+                _ => format!("more than {} s beside the {best:.2} s of", LIMIT.as_secs()),
+            };
+            lost.push((ratio, format!("{}: {AUTO} takes {took} {winner}.", cell.name)));
+        }
+    }
+    lost.sort_by(|one, other| other.0.total_cmp(&one.0));
+    lost.into_iter().map(|(_, sentence)| sentence).collect()
+}
