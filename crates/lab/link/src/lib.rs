@@ -4,6 +4,7 @@
 //! |---|---|
 //! | node.rs | what may happen on the way: a link is a list of nodes |
 //! | link.rs | one direction: what becomes of a datagram, without sockets and clocks |
+//! | codel.rs | a queue that drops early |
 //! | waits.rs | how long datagrams waited in a queue |
 //! | events.rs | what will happen when |
 //! | injector.rs | the model as middleware over a port |
@@ -13,6 +14,7 @@
 //! it changes what every recorded seed means.
 #![forbid(unsafe_code)]
 
+mod codel;
 mod events;
 pub mod hold;
 pub mod injector;
@@ -24,6 +26,7 @@ pub mod waits;
 #[path = "../../../network/datapath/src/test_port.rs"]
 mod test_port;
 
+pub use codel::CoDel;
 pub use events::EventQueue;
 pub use hold::Hold;
 pub use injector::FaultInjector;

@@ -3,6 +3,7 @@
 //! A node sees datagrams in the order in which they reach it, at the time at which they do. A node that keeps a datagram back says
 //! when it goes on; the driver brings it to the next node then ([`Link::travel`]), or decides at once ([`Link::pass`]).
 
+use crate::codel::CoDelState;
 use crate::node::{Burst, EventRate, Node, Queue};
 use crate::waits::Waits;
 use base::net::Ecn;
@@ -37,7 +38,7 @@ pub struct LinkCounters {
     pub entered: u64,
     /// Lost by chance, by list, or in a black hole.
     pub lost: u64,
-    /// Lost because the queue was full.
+    /// Lost because the queue was full, or dropped datagrams early.
     pub overflowed: u64,
     /// Lost because they were too large.
     pub too_large: u64,
@@ -75,6 +76,7 @@ struct Memory {
     seen_at: Instant,
     /// When the line is free, or the last datagram went on.
     free_at: Instant,
+    codel: CoDelState,
 }
 
 /// A run of affected datagrams ends when the line was quiet for so long: the state of the network is bad for a while. Otherwise a
@@ -182,18 +184,7 @@ impl Link {
             Node::Police { bits_per_second, burst_bytes } => {
                 police(counters, memory, now, (datagram.size() as u64, *bits_per_second, *burst_bytes))
             }
-            Node::Queue(options) => {
-                let wait = memory.free_at.saturating_since(now);
-                let line = (options.bits_per_second, options.bytes);
-                let outcome = queue(memory, now, datagram.size() as u64, line);
-                if outcome == NodeOutcome::Gone {
-                    counters.overflowed += 1;
-                } else {
-                    waits.note(wait);
-                    counters.marked += u64::from(mark(options, wait, datagram));
-                }
-                outcome
-            }
+            Node::Queue(options) => queue_or_drop((counters, waits), options, (memory, now), datagram),
             Node::Loss(rate) => lose(counters, is_affected(rate, memory, rng)),
             Node::Drop(ordinals) => lose(counters, ordinals.contains(&memory.seen)),
             Node::Blackhole { from, to } => lose(counters, age >= *from && age < *to),
@@ -272,15 +263,49 @@ fn queue(
     (bits_per_second, queue_bytes): (u64, u64),
 ) -> NodeOutcome {
     let rate = u128::from(bits_per_second.max(1));
-    let wait = memory.free_at.saturating_since(now).as_nanos();
-    let waiting = u128::from(wait) * rate / 8_000_000_000;
-    if waiting + u128::from(len) > u128::from(queue_bytes) && wait > 0 {
+    let wait = memory.free_at.saturating_since(now);
+    if waiting(wait, bits_per_second.max(1)).saturating_add(len) > queue_bytes && !wait.is_zero() {
         return NodeOutcome::Gone;
     }
     let nanos = u128::from(len) * 8_000_000_000 / rate;
     let time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
     memory.free_at = memory.free_at.max(now) + time;
     NodeOutcome::At(memory.free_at)
+}
+
+/// A line with a queue that marks or drops early, and accounts of it.
+fn queue_or_drop(
+    (counters, waits): (&mut LinkCounters, &mut Waits),
+    options: &Queue,
+    (memory, now): (&mut Memory, Instant),
+    datagram: &mut impl Datagram,
+) -> NodeOutcome {
+    let wait = memory.free_at.saturating_since(now);
+    let outcome = if drops_early(options, memory, now) {
+        NodeOutcome::Gone
+    } else {
+        queue(memory, now, datagram.size() as u64, (options.bits_per_second, options.bytes))
+    };
+    if outcome == NodeOutcome::Gone {
+        counters.overflowed += 1;
+    } else {
+        waits.note(wait);
+        counters.marked += u64::from(mark(options, wait, datagram));
+    }
+    outcome
+}
+
+/// Whether the datagram that comes now is dropped when its turn comes.
+fn drops_early(queue: &Queue, memory: &mut Memory, now: Instant) -> bool {
+    let Some(codel) = queue.codel else { return false };
+    let wait = memory.free_at.saturating_since(now);
+    memory.codel.drops(codel, now + wait, (wait, waiting(wait, queue.bits_per_second)))
+}
+
+/// Bytes that a line sends in such a time.
+fn waiting(wait: Duration, bits_per_second: u64) -> u64 {
+    let bytes = u128::from(wait.as_nanos()) * u128::from(bits_per_second) / 8_000_000_000;
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 /// A queue that nothing waits in: what is spent of the burst is what would wait.

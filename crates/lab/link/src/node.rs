@@ -1,5 +1,6 @@
 //! What a link is made of: a short list of these for each direction.
 
+use crate::codel::CoDel;
 use base::time::Duration;
 
 /// One thing that happens to datagrams on their way. A link passes them from node to node in the order of its list.
@@ -23,7 +24,7 @@ pub enum Node {
         /// Bytes that may come at once after a pause.
         burst_bytes: u64,
     },
-    /// The same as [`Node::Rate`], with marks, and with an account of how long datagrams waited ([`crate::Link::waits`]).
+    /// The same as [`Node::Rate`], with marks or early drops, and with an account of how long datagrams waited ([`crate::Link::waits`]).
     Queue(Queue),
     /// Some are lost.
     Loss(EventRate),
@@ -109,6 +110,8 @@ pub struct Queue {
     pub mark_ect1_above: Option<Duration>,
     /// The same for those that say ECT(0). Source: RFC 3168 §5.
     pub mark_ect0_above: Option<Duration>,
+    /// Datagrams are dropped before the queue is full.
+    pub codel: Option<CoDel>,
 }
 
 /// What an address translator gives anew.

@@ -1,7 +1,7 @@
 //! What a link is like.
 
 use base::time::Duration;
-use link::{Burst, EventRate, Node, Queue};
+use link::{Burst, CoDel, EventRate, Node, Queue};
 
 /// Datagrams that the shallowest queue holds: fewer, and not even the trains of a slow sender fit.
 const LEAST_QUEUE_BYTES: u64 = 4 * 1_500;
@@ -23,6 +23,16 @@ pub enum Marking {
     Classic,
 }
 
+/// When the queue drops datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Dropping {
+    /// When it is full.
+    #[default]
+    Tail,
+    /// When datagrams wait for long, too: CoDel as for paths of the Internet. Source: RFC 8289.
+    CoDel,
+}
+
 /// A link: rate, round trip, loss, queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkProfile {
@@ -36,6 +46,8 @@ pub struct LinkProfile {
     pub queue: f64,
     /// When it marks.
     pub marking: Marking,
+    /// When it drops.
+    pub dropping: Dropping,
 }
 
 impl LinkProfile {
@@ -48,6 +60,7 @@ impl LinkProfile {
             loss_ppm: 0,
             queue,
             marking: Marking::None,
+            dropping: Dropping::Tail,
         }
     }
 
@@ -61,6 +74,12 @@ impl LinkProfile {
     #[must_use]
     pub const fn with_marking(self, marking: Marking) -> LinkProfile {
         LinkProfile { marking, ..self }
+    }
+
+    /// The same, dropping early.
+    #[must_use]
+    pub const fn with_codel(self) -> LinkProfile {
+        LinkProfile { dropping: Dropping::CoDel, ..self }
     }
 
     /// The bandwidth-delay product in bytes.
@@ -89,6 +108,7 @@ impl LinkProfile {
             bytes: self.queue_bytes(),
             mark_ect1_above,
             mark_ect0_above,
+            codel: (self.dropping == Dropping::CoDel).then_some(CoDel::INTERNET),
         };
         let mut there = vec![Node::Queue(queue), Node::Delay(half)];
         if self.loss_ppm > 0 {

@@ -24,7 +24,7 @@ mod study;
 mod tables;
 
 pub use grid::{Item, Part, items};
-pub use link_profile::{LinkProfile, Marking};
+pub use link_profile::{Dropping, LinkProfile, Marking};
 pub use markdown::markdown;
 pub use record::Record;
 pub use run::{ContestRun, Flow, FlowPlan, Outcome, jain, run, run_through};

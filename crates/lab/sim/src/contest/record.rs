@@ -1,7 +1,7 @@
 //! What is kept of a heat: what was run and what it came to, in one flat piece that a file can hold.
 
 use super::grid::{ALL, Item, Part};
-use super::link_profile::{LinkProfile, Marking};
+use super::link_profile::{Dropping, LinkProfile, Marking};
 use super::run::{Flow, Outcome};
 use base::time::Duration;
 use recovery::congestion::Algorithm;
@@ -49,6 +49,7 @@ impl Record {
             loss_ppm: u32::try_from(count("loss_ppm")?).ok()?,
             queue: number("queue_products")?,
             marking: *MARKINGS.iter().find(|kind| Some(marking(**kind)) == text("marking"))?,
+            dropping: *DROPPINGS.iter().find(|kind| Some(dropping(**kind)) == text("dropping"))?,
         };
         let flows: Option<Vec<Flow>> = value.get("flows")?.as_array()?.iter().map(flow_from_json).collect();
         let outcome = Outcome {
@@ -87,6 +88,7 @@ impl Record {
             "queue_products": link_profile.queue,
             "queue_bytes": link_profile.queue_bytes(),
             "marking": marking(link_profile.marking),
+            "dropping": dropping(link_profile.dropping),
             "warm_up_s": self.times[0].as_secs_f64(),
             "span_s": self.times[1].as_secs_f64(),
             "utilisation": rounded(outcome.utilisation()),
@@ -116,6 +118,7 @@ fn flow_from_json(value: &Value) -> Option<Flow> {
 
 const PARTS: [Part; 4] = [Part::Alone, Part::Marked, Part::Start, Part::Pair];
 const MARKINGS: [Marking; 3] = [Marking::None, Marking::L4s, Marking::Classic];
+const DROPPINGS: [Dropping; 2] = [Dropping::Tail, Dropping::CoDel];
 
 const fn part_name(part: Part) -> &'static str {
     match part {
@@ -154,6 +157,13 @@ pub(super) const fn marking(marking: Marking) -> &'static str {
     }
 }
 
+const fn dropping(dropping: Dropping) -> &'static str {
+    match dropping {
+        Dropping::Tail => "tail",
+        Dropping::CoDel => "CoDel",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,7 +183,8 @@ mod tests {
                 overflowed: 1,
                 marked: 4,
             };
-            let link_profile = LinkProfile::new(10, 30, 0.25).with_loss(1_000).with_marking(kind);
+            let link_profile =
+                LinkProfile::new(10, 30, 0.25).with_loss(1_000).with_marking(kind).with_codel();
             let times = [Duration::from_secs(3), Duration::from_secs(60)];
             let record = Record { part, link_profile, times, outcome };
             assert_eq!(Record::from_json(&record.to_json()), Some(record));

@@ -58,9 +58,20 @@ impl ContestRun {
         warm_up: Duration,
         span: Duration,
     ) -> ContestRun {
-        let [first, second] = both.map(|algorithm| FlowPlan { algorithm, starts_at: Duration::ZERO });
-        let second = FlowPlan { starts_at: Duration::from_millis(500), ..second };
-        ContestRun { link_profile, entrants: vec![first, second], warm_up, span, seed: 1 }
+        ContestRun::crowd(link_profile, &both, warm_up, span)
+    }
+
+    /// Some flows, each half a second after the one before.
+    pub fn crowd(
+        link_profile: LinkProfile,
+        flows: &[Algorithm],
+        warm_up: Duration,
+        span: Duration,
+    ) -> ContestRun {
+        let starts = (0..).map(|index| Duration::from_millis(500) * index);
+        let entrants = flows.iter().zip(starts);
+        let entrants = entrants.map(|(algorithm, starts_at)| FlowPlan { algorithm: *algorithm, starts_at });
+        ContestRun { link_profile, entrants: entrants.collect(), warm_up, span, seed: 1 }
     }
 }
 

@@ -122,5 +122,8 @@ pub(super) fn describe(link_profile: &LinkProfile) -> String {
     if link_profile.marking != super::link_profile::Marking::None {
         text += &format!(", marks: {}", marking(link_profile.marking));
     }
+    if link_profile.dropping == super::link_profile::Dropping::CoDel {
+        text += ", CoDel";
+    }
     text
 }

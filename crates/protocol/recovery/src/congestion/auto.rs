@@ -14,6 +14,10 @@
 //! *free* if it is hardly longer than the shortest, or waits less than three quarters of what the longest of late does. The first loss of
 //! all, which ends slow start, counts twice if nothing waits.
 //!
+//! A queue that drops early (CoDel, PIE) drops when packets have waited for a while, however long others waited before. So no round trip is
+//! free where all packets of the last tenth of a second waited: the link is in full use, and CUBIC loses nothing by its answer.
+//! With BBR in use that does not count, since jitter looks the same at a high rate.
+//!
 //! Each return to CUBIC doubles the evidence that the next change to BBR needs, so that a path which fits neither rule sees few changes.
 //! All is integer arithmetic over what an acknowledgement tells anyway; a flow with a fixed controller has no judge.
 //!
@@ -29,6 +33,10 @@ use base::time::{Duration, Instant};
 const FREE_PART: u64 = 16;
 /// The least that is called a queue.
 const LEAST_QUEUE: Duration = Duration::from_millis(1);
+/// What is called one on paths of any length: queues that drop early let 5 ms wait. Source: RFC 8289 §4.4; RFC 8033 §4.2 has 15.
+const MOST_FREE: Duration = Duration::from_millis(4);
+/// A queue stands if all packets of so long a time waited: after so long CoDel drops. Source: RFC 8289 §4.3.
+const STANDING: Duration = Duration::from_millis(100);
 /// Losses with a free round trip that BBR needs at first, beyond those with a queue.
 const FIRST_NEEDED: i32 = 2;
 /// It needs no more than so many.
@@ -99,6 +107,8 @@ pub(super) struct Judge {
     /// The shortest of this round.
     round_min: Duration,
     round_start: Instant,
+    /// When a round trip with a wait of at most [`MOST_FREE`] was last measured.
+    empty_at: Instant,
     /// Losses were declared since the last round trip was measured; none was before.
     has_lost: bool,
     is_first: bool,
@@ -123,6 +133,7 @@ impl Judge {
             longest: [Duration::ZERO; 2],
             round_min: Duration::MAX,
             round_start: Instant::ZERO,
+            empty_at: Instant::ZERO,
             has_lost: false,
             is_first: true,
             of_round: 0,
@@ -163,9 +174,14 @@ impl Judge {
         self.min_rtt = self.min_rtt.min(rtt);
         self.round_min = self.round_min.min(rtt);
         self.longest[1] = self.longest[1].max(rtt);
+        if rtt.saturating_sub(self.min_rtt) <= MOST_FREE {
+            self.empty_at = now;
+        }
         if core::mem::take(&mut self.has_lost) {
             let is_first = core::mem::replace(&mut self.is_first, false);
-            let step = match (self.is_empty(rtt), self.is_free(rtt)) {
+            let stands =
+                self.stage == Stage::Cubic && now.saturating_since(self.empty_at) > STANDING.max(acked.rtt);
+            let step = match (self.is_empty(rtt), !stands && self.is_free(rtt)) {
                 (true, _) if is_first => FIRST_NEEDED,
                 (true, _) | (_, true) => 1,
                 (false, false) => -1,
@@ -177,7 +193,7 @@ impl Judge {
 
     /// Hardly longer than the shortest.
     fn is_empty(&self, rtt: Duration) -> bool {
-        rtt.saturating_sub(self.min_rtt) <= (self.min_rtt / FREE_PART).max(LEAST_QUEUE)
+        rtt.saturating_sub(self.min_rtt) <= (self.min_rtt / FREE_PART).clamp(LEAST_QUEUE, MOST_FREE)
     }
 
     /// Far from as long as the longest of late.
@@ -318,6 +334,27 @@ mod tests {
             assert_eq!(flow.round((MIN * 2, MIN * 2 + 1), &[2, 5, 9]), None);
             assert_eq!(flow.round((MIN + 10, MIN * 2), &[9]), None, "the end of a burst");
         }
+    }
+
+    /// What a queue that drops early does: its packets waited longer before, and all of them wait. Deleted, such a queue's losses would
+    /// count as chance, and BBR would take three quarters of its link beside CUBIC.
+    #[test]
+    fn losses_at_a_queue_that_stands_are_not_random_however_short_it_has_become() {
+        let mut flow = Flow::new();
+        flow.round((MIN, MIN), &[]);
+        for _ in 0..20 {
+            assert_eq!(flow.round((MIN + 30, MIN + 30), &[]), None);
+            flow.now = flow.now + STANDING;
+            assert_eq!(flow.round((MIN + 5, MIN + 5), &[3, 6]), None);
+        }
+    }
+
+    /// A sixteenth of a long round trip is more than such a queue lets wait.
+    #[test]
+    fn a_short_queue_is_one_on_a_long_path_too() {
+        let mut flow = Flow::new();
+        flow.round((MIN * 5, MIN * 5), &[]);
+        assert_eq!(flow.round((MIN * 5 + 5, MIN * 5 + 5), &[3]), None);
     }
 
     #[test]

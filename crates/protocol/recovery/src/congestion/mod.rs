@@ -261,7 +261,7 @@ impl Controller {
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight: u64) {
         each!(&mut self.kind, inner => inner.on_sent(now, bytes, in_flight));
-        if self.beside.is_some() {
+        if self.resume().is_some() {
             let window = self.window();
             let orders = self.resume_mut().map(|resume| resume.on_sent(now, bytes, in_flight, window));
             self.obey(orders.unwrap_or_default());
@@ -274,15 +274,26 @@ impl Controller {
             self.control(now, acked);
             return;
         }
+        if self.resume().is_some() {
+            self.control_resumed(now, acked);
+        } else {
+            self.control(now, acked);
+        }
+        if let Some(cause) = self.judge_mut().and_then(|judge| judge.on_ack(now, acked)) {
+            self.exchange(now, cause, acked.rtt);
+        }
+    }
+
+    /// Beside careful resume, which ends with its last order.
+    fn control_resumed(&mut self, now: Instant, acked: &AckedBytes) {
         let window = self.window();
         let orders = self.resume_mut().map(|resume| resume.on_ack(now, acked, window)).unwrap_or_default();
         self.control(now, &AckedBytes { app_limited: acked.app_limited || orders.hold, ..*acked });
         self.obey(orders);
-        if let Some(beside) = &mut self.beside {
-            beside.resume = beside.resume.take_if(|resume| !resume.is_over());
-        }
-        if let Some(cause) = self.judge_mut().and_then(|judge| judge.on_ack(now, acked)) {
-            self.exchange(now, cause, acked.rtt);
+        if self.resume().is_some_and(|resume| resume.is_over())
+            && let Some(beside) = &mut self.beside
+        {
+            beside.resume = None;
         }
     }
 
