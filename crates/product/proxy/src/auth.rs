@@ -4,7 +4,7 @@
 //! status of 2xx lets the request go on, with fields of the response that are named. Any other response is the client's; and without a
 //! response no request goes on.
 
-use crate::exchange::{Client, ask};
+use crate::exchange::{self, Client, ask};
 use crate::forward;
 use crate::log::Target;
 use crate::route::Route;
@@ -99,8 +99,9 @@ async fn permit(
     let uri = std::mem::replace(&mut parts.uri, Uri::from(path.clone()));
     let target = Target { method, uri, asked: Some(path.clone()) };
     let sender = Sender::Client { from: info.peer, to: info.local };
-    let client = Client { key, sender, hints: None, target: &target };
-    let answered = ask(route, parts, (Body::empty(), None), client).await;
+    let client = Client { key, sender, hints: None, target };
+    let mut request = exchange::Asked::new(route, parts, (Body::empty(), None), client);
+    let answered = ask(route, &mut request).await;
     let response = answered.map_err(|failure| failure.answer())?;
     if !response.status().is_success() {
         return Ok(response);

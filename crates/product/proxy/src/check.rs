@@ -83,7 +83,7 @@ impl Probe {
             *request.uri_mut() = Uri::from(self.check.path.clone());
             request.headers_mut().insert(HOST, self.host.clone());
             request.headers_mut().insert(USER_AGENT, HeaderValue::from_static("tercel"));
-            match connection.send(request, (&progress, patience)).await {
+            match connection.send(&mut Some(request), (&progress, patience)).await {
                 Some(Ok(response)) => self.judge(response.status()),
                 Some(Err(refused)) => Err(format!("no response: {}", refused.error)),
                 None => Err(LATE.to_owned()),

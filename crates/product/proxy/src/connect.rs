@@ -158,30 +158,29 @@ impl Connection {
         }
     }
 
-    /// Sends a request, and waits for the head of the response. `None`: the upstream is silent for too long.
+    /// Sends a request, and waits for the head of the response. `None`: the upstream is silent for too long, or there is no request.
     pub(crate) async fn send(
         &mut self,
-        mut request: Request<Sent>,
+        request: &mut Option<Request<Sent>>,
         patience: (&Progress, Duration),
     ) -> Option<Result<Response<Incoming>, Refused>> {
         match self {
             Connection::Http1(Http1 { sender, silence, .. }) => {
-                to_http1(&mut request);
-                let sent = pin!(sender.try_send_request(request));
+                to_http1(request.as_mut()?);
+                let sent = pin!(sender.try_send_request(request.take()?));
                 let answered = in_time(sent, silence, patience).await?;
                 Some(answered.map(|response| response.map(Incoming::Http1)))
             }
             // Boxed, because it is large, and the state of other requests would be.
             Connection::Http2(connection) => {
-                to_http2(&mut request, connection.scheme());
-                let mut sent = Box::pin(connection.send(request));
+                to_http2(request.as_mut()?, connection.scheme());
+                let mut sent = Box::pin(connection.send(request.take()?));
                 let answered = in_time(sent.as_mut(), &mut Silence::default(), patience).await?;
                 Some(answered.map(|response| response.map(Incoming::Http2)))
             }
             Connection::Http3(connection) => {
-                to_http2(&mut request, Scheme::H3);
-                *request.version_mut() = Version::HTTP_3;
-                let mut sent = Box::pin(connection.send(request));
+                to_http3(request.as_mut()?);
+                let mut sent = Box::pin(connection.send(request.take()?));
                 let answered = in_time(sent.as_mut(), &mut Silence::default(), patience).await?;
                 Some(answered.map(|response| response.map(Incoming::Http3)))
             }
@@ -233,6 +232,11 @@ fn to_http2<B>(request: &mut Request<B>, scheme: Scheme) {
     }
     // Some servers of gRPC want to hear that trailers go on.
     request.headers_mut().insert(TE, HeaderValue::from_static("trailers"));
+}
+
+fn to_http3<B>(request: &mut Request<B>) {
+    to_http2(request, Scheme::H3);
+    *request.version_mut() = Version::HTTP_3;
 }
 
 /// Connects to an upstream.

@@ -76,8 +76,8 @@ impl Progress {
 
 /// The content of a request as it goes to an upstream.
 pub(crate) struct Sent {
-    /// Read ahead.
-    first: Option<Frame<Bytes>>,
+    /// Read ahead. Boxed, because requests are moved and few have any.
+    first: Option<Box<Frame<Bytes>>>,
     body: Body,
     /// Bytes that are still permitted.
     left: u64,
@@ -98,10 +98,22 @@ impl std::error::Error for Unsent {}
 
 impl Sent {
     /// `most` bytes at most.
-    pub(crate) fn new(first: Option<Frame<Bytes>>, body: Body, most: u64) -> (Sent, Arc<Progress>) {
-        let is_empty = first.is_none() && body.is_end_stream();
-        let progress = Progress::new(if is_empty { State::Whole } else { State::Upstream });
-        (Sent { first, body, left: most, progress: Arc::clone(&progress) }, progress)
+    pub(crate) fn new(body: Body, most: u64) -> (Sent, Arc<Progress>) {
+        let progress = Progress::new(if body.is_end_stream() { State::Whole } else { State::Upstream });
+        (Sent { first: None, body, left: most, progress: Arc::clone(&progress) }, progress)
+    }
+
+    /// Reads the first piece ahead, or the end where there is none.
+    pub(crate) fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Unsent>> {
+        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else { return Poll::Pending };
+        // The time of the upstream begins.
+        self.progress.on_taken();
+        match frame {
+            Some(Ok(frame)) => self.first = Some(Box::new(frame)),
+            Some(Err(_)) => return Poll::Ready(Err(Unsent)),
+            None => self.progress.set(State::Whole),
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Content that was given back untouched, whose progress is known.
@@ -115,7 +127,7 @@ impl Sent {
 
     /// No content.
     pub(crate) fn empty() -> (Sent, Arc<Progress>) {
-        Sent::new(None, Body::empty(), 0)
+        Sent::new(Body::empty(), 0)
     }
 }
 
@@ -129,7 +141,7 @@ impl http_body::Body for Sent {
     ) -> Poll<Option<Result<Frame<Bytes>, Unsent>>> {
         let this = &mut *self;
         let frame = match this.first.take() {
-            Some(frame) => Some(Ok(frame)),
+            Some(frame) => Some(Ok(*frame)),
             None => match Pin::new(&mut this.body).poll_frame(cx) {
                 Poll::Pending => {
                     this.progress.set(State::Client);

@@ -14,16 +14,15 @@ use crate::informational::Hints;
 use crate::log::{Target, say};
 use crate::response::{First, Lease, Received};
 use crate::route::Route;
-use crate::runtime::Realm;
+use crate::runtime::{Exchange, Realm};
 use crate::tunnel::{Held, join, join_stream};
 use crate::upgrade::{self, Connecting, Offered};
 use crate::upstream::{Underway, Upstream};
 use body::Body;
-use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
-use http_body::{Body as _, Frame};
+use http_body::Body as _;
 use server::ConnectionInfo;
 use server::proxy_protocol::Sender;
 use server::sites::{OfferedBy, RouteError, UpgradeOffer};
@@ -34,66 +33,118 @@ use std::task::Poll;
 use tokio::runtime::Handle;
 use tokio::time::{Duration, Instant, timeout};
 
-/// Answers a request. Called in a runtime of tokio's.
-pub(crate) async fn exchange(
-    route: Arc<Route>,
-    request: Request<Body>,
-    info: ConnectionInfo,
-) -> Result<Response<Body>, RouteError> {
+/// Answers a request. Polled in a runtime of tokio's.
+///
+/// What is known at once is done before the future is made, as each async function has a place of its own for all that it is given: the
+/// future would be three times as large.
+pub(crate) fn exchange(route: Arc<Route>, request: Request<Body>, info: ConnectionInfo) -> Exchange {
+    if info.is_early() {
+        return Box::pin(async move {
+            // RFC 8470 §4: the upstream does not know that a request in early data may be a copy.
+            info.handshake_done().await;
+            begin(route, request, &info).await
+        });
+    }
+    begin(route, request, &info)
+}
+
+fn begin(route: Arc<Route>, request: Request<Body>, info: &ConnectionInfo) -> Exchange {
+    match prepare(&route, request, info) {
+        Ok(mut asked) => {
+            Box::pin(async move { ask(&route, &mut asked).await.map_err(|failure| failure.answer()) })
+        }
+        Err(error) => Box::pin(std::future::ready(Err(error))),
+    }
+}
+
+/// The request to an upstream.
+fn prepare(route: &Route, request: Request<Body>, info: &ConnectionInfo) -> Result<Asked, RouteError> {
     let (mut parts, body) = request.into_parts();
-    // RFC 8470 §4: the upstream does not know that a request in early data may be a copy.
-    info.handshake_done().await;
-    let key = route.key(&info, &parts.uri);
+    let key = route.key(info, &parts.uri);
     let offer = parts.extensions.remove::<UpgradeOffer>();
     if offer.as_ref().is_some_and(|offer| offer.by() == OfferedBy::Connect && !route.settings.upgrade) {
         return Err(RouteError { status: 501, what: "there are no WebSockets here" });
     }
-    let mut offered = offer.filter(|_| route.settings.upgrade).as_ref().and_then(Offered::new);
-    if forward::request(&mut parts, &info, &route.settings).is_none() {
+    let mut offered = offer.filter(|_| route.settings.upgrade).as_ref().and_then(Offered::new).map(Box::new);
+    if forward::request(&mut parts, info, &route.settings).is_none() {
         return Err(RouteError { status: 400, what: "" });
     }
     if let Some(offered) = &mut offered {
         offered.say(&mut parts.headers).map_err(|_| RouteError { status: 500, what: "" })?;
     }
-    let target = Target { method: parts.method.clone(), uri: parts.uri.clone(), asked: None };
     let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    let answered = if announced.is_some_and(|bytes: u64| bytes > route.settings.max_content) {
-        Err(Failure::TooLarge)
-    } else {
-        let sender = Sender::Client { from: info.peer, to: info.local };
-        let client = Client { key, sender, hints: Hints::of(&info), target: &target };
-        ask(&route, parts, (body, offered), client).await
-    };
-    answered.map_err(|failure| failure.answer())
+    if announced.is_some_and(|bytes: u64| bytes > route.settings.max_content) {
+        return Err(Failure::TooLarge.answer());
+    }
+    let target = Target { method: parts.method.clone(), uri: parts.uri.clone(), asked: None };
+    let sender = Sender::Client { from: info.peer, to: info.local };
+    let client = Client { key, sender, hints: Hints::of(info), target };
+    Ok(Asked::new(route, parts, (body, offered), client))
 }
 
 /// Who asks.
 #[derive(Clone, Debug)]
-pub(crate) struct Client<'a> {
+pub(crate) struct Client {
     /// What is hashed, if anything is.
     pub(crate) key: u64,
     pub(crate) sender: Sender,
     /// Hears informational responses, if it does.
     pub(crate) hints: Option<Hints>,
     /// For the log.
-    pub(crate) target: &'a Target,
+    pub(crate) target: Target,
 }
 
 /// A request that is to be sent.
-struct Asked<'a> {
+pub(crate) struct Asked {
     /// `None` when it was sent, and cannot be sent again.
     request: Option<Request<Sent>>,
     progress: Arc<Progress>,
     /// The request once more, if it may be repeated.
     again: Option<Again>,
-    /// The protocols that the request offers, and what the client sends by one of them.
-    upgrade: Option<Offered>,
+    /// The protocols that the request offers, and what the client sends by one of them. Boxed, because few do.
+    upgrade: Option<Box<Offered>>,
     /// It was sent as an extended CONNECT.
     connecting: Option<Connecting>,
-    client: Client<'a>,
+    client: Client,
 }
 
-impl Asked<'_> {
+impl Asked {
+    pub(crate) fn new(
+        route: &Route,
+        parts: Parts,
+        (body, upgrade): (Body, Option<Box<Offered>>),
+        client: Client,
+    ) -> Asked {
+        let (content, progress) = Sent::new(body, route.settings.max_content);
+        let request = Some(Request::from_parts(parts, content));
+        Asked { request, progress, again: None, upgrade, connecting: None, client }
+    }
+
+    /// Looks whether the request may be repeated, and keeps it for that.
+    async fn look_ahead(&mut self, route: &Route) -> Result<(), Failure> {
+        let Some(request) = self.request.as_mut().filter(|request| request.method().is_safe()) else {
+            return Ok(());
+        };
+        if !request.headers().contains_key(CONTENT_LENGTH) && !request.body().is_end_stream() {
+            // Mostly there is no content, and only its end is still to come.
+            poll_fn(|cx| request.body_mut().poll_ahead(cx)).await.map_err(|_| Failure::Client)?;
+        }
+        if route.settings.retries.attempts > 0 && request.body().is_end_stream() {
+            self.again = Some(Again::of(request));
+        }
+        Ok(())
+    }
+
+    /// Makes the request ready for a connection; as an extended CONNECT, if `connects` says so.
+    fn prepare(&mut self, connection: &Connection, connects: Option<()>) -> Option<()> {
+        let request = self.request.as_mut()?;
+        if let Some(offered) = self.upgrade.as_ref().filter(|_| connects.is_some()) {
+            self.connecting = Some(offered.connect(request));
+        }
+        self.client.hints.iter().for_each(|hints| hints.pass(connection, request));
+        Some(())
+    }
+
     /// Whether it can be an extended CONNECT.
     fn may_connect(&self) -> bool {
         let both = self.upgrade.as_ref().zip(self.request.as_ref());
@@ -113,25 +164,9 @@ impl Asked<'_> {
 }
 
 /// Asks upstreams of `route` until one has answered that counts.
-pub(crate) async fn ask(
-    route: &Route,
-    parts: Parts,
-    (mut body, upgrade): (Body, Option<Offered>),
-    client: Client<'_>,
-) -> Result<Response<Body>, Failure> {
-    let Client { key, target, .. } = client;
-    let is_safe = parts.method.is_safe();
-    let first = if is_safe && !parts.headers.contains_key(CONTENT_LENGTH) {
-        // Mostly there is no content, and only its end is still to come.
-        first_frame(&mut body).await?
-    } else {
-        None
-    };
-    let (content, progress) = Sent::new(first, body, route.settings.max_content);
-    let request = Request::from_parts(parts, content);
-    let may_repeat = is_safe && route.settings.retries.attempts > 0 && request.body().is_end_stream();
-    let again = may_repeat.then(|| Again::of(&request));
-    let mut asked = Asked { request: Some(request), progress, again, upgrade, connecting: None, client };
+pub(crate) async fn ask(route: &Route, asked: &mut Asked) -> Result<Response<Body>, Failure> {
+    asked.look_ahead(route).await?;
+    let key = asked.client.key;
     let mut tried: Tried = 0;
     let mut left = route.settings.retries.attempts;
     loop {
@@ -139,13 +174,13 @@ pub(crate) async fn ask(
         let Some((number, underway)) =
             chosen.and_then(|number| Some((number, route.upstreams.get(number)?.enter()?)))
         else {
-            note_full(route, target);
+            note_full(route, &asked.client.target);
             return Err(Failure::Full);
         };
         tried |= 1 << number;
         let upstream = underway.upstream().clone();
         let since = Instant::now();
-        let failure = match attempt(route, underway, &mut asked).await {
+        let failure = match attempt(route, underway, asked).await {
             Ok(response) => {
                 if upstream.on_response(response.status().as_u16(), since) == Change::Back {
                     say(&format!("tercel: proxy: {} answers again", upstream.address()));
@@ -156,7 +191,7 @@ pub(crate) async fn ask(
         };
         let has_others = (tried.count_ones() as usize) < route.upstreams.len();
         let goes_on = failure.is_upstreams() && left > 0 && has_others && asked.repeat();
-        note(&upstream, &failure, target, goes_on);
+        note(&upstream, &failure, &asked.client.target, goes_on);
         if !goes_on {
             return Err(failure);
         }
@@ -164,21 +199,8 @@ pub(crate) async fn ask(
     }
 }
 
-/// The first piece of content; `None` if there is none.
-async fn first_frame(body: &mut Body) -> Result<Option<Frame<Bytes>>, Failure> {
-    if body.is_end_stream() {
-        return Ok(None);
-    }
-    let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await;
-    frame.transpose().map_err(|_| Failure::Client)
-}
-
 /// Asks one upstream.
-async fn attempt(
-    route: &Route,
-    underway: Underway,
-    asked: &mut Asked<'_>,
-) -> Result<Response<Body>, Failure> {
+async fn attempt(route: &Route, underway: Underway, asked: &mut Asked) -> Result<Response<Body>, Failure> {
     let upstream = underway.upstream().clone();
     let timeouts = &route.settings.timeouts;
     let purpose = match asked.upgrade {
@@ -204,7 +226,7 @@ async fn attempt(
                 forward::response(&mut parts.headers);
                 let first = first_of(&mut content).await;
                 let received = (content, first);
-                let content = Received::body(received, lease, progress, timeouts.idle, asked.client.target);
+                let content = Received::body(received, lease, progress, timeouts.idle, &asked.client.target);
                 return Ok(Response::from_parts(parts, content));
             }
             Err(failure) => failure,
@@ -266,7 +288,7 @@ async fn open(route: &Route, upstream: &Upstream, manner: Manner<'_>) -> Result<
 /// Sends the request, and waits for the head of the response.
 async fn send(
     connection: &mut Connection,
-    asked: &mut Asked<'_>,
+    asked: &mut Asked,
     patience: Duration,
 ) -> Result<Response<Incoming>, Failure> {
     asked.connecting = None;
@@ -275,18 +297,15 @@ async fn send(
         let takes = Box::pin(timeout(patience, connection.takes_extended_connect())).await;
         connects = takes.map_err(|_| Failure::Silent)?;
     }
-    let Some(mut request) = asked.request.take() else { return Err(Failure::Client) };
-    if let Some(offered) = asked.upgrade.as_ref().filter(|_| connects) {
-        asked.connecting = Some(offered.connect(&mut request));
+    if asked.prepare(connection, connects.then_some(())).is_none() {
+        return Err(Failure::Client);
     }
-    asked.client.hints.iter().for_each(|hints| hints.pass(connection, &mut request));
-    let progress = Arc::clone(&asked.progress);
-    match connection.send(request, (&progress, patience)).await {
+    match connection.send(&mut asked.request, (&asked.progress, patience)).await {
         None => Err(Failure::Silent),
         Some(Ok(response)) => Ok(response),
         Some(Err(refused)) => {
             asked.request = refused.request.map(|request| *request);
-            Err(match progress.state() {
+            Err(match asked.progress.state() {
                 State::Aborted => Failure::Client,
                 State::TooLarge => Failure::TooLarge,
                 _ => Failure::Broken(refused.error),
@@ -299,7 +318,7 @@ async fn send(
 async fn switch(
     mut response: Response<Incoming>,
     underway: Underway,
-    asked: &mut Asked<'_>,
+    asked: &mut Asked,
     patience: Duration,
 ) -> Result<Response<Body>, Failure> {
     let unasked = Failure::Unasked(response.status());
@@ -310,7 +329,7 @@ async fn switch(
     let (mut parts, _) = response.into_parts();
     forward::response(&mut parts.headers);
     upgrade::name(&mut parts.headers, protocol);
-    let content = join(upgraded, sent, Held { underway, patience, target: asked.client.target });
+    let content = join(upgraded, sent, Held { underway, patience, target: &asked.client.target });
     Ok(Response::from_parts(parts, content))
 }
 
@@ -318,7 +337,7 @@ async fn switch(
 fn open_tunnel(
     (response, connection): (Response<Incoming>, Connection),
     underway: Underway,
-    asked: &mut Asked<'_>,
+    asked: &mut Asked,
     patience: Duration,
 ) -> Result<Response<Body>, Failure> {
     let (Some(connecting), Some(offered)) = (asked.connecting.take(), asked.upgrade.take()) else {
@@ -327,7 +346,7 @@ fn open_tunnel(
     let (mut parts, received) = response.into_parts();
     forward::response(&mut parts.headers);
     let opener = connecting.agree(&mut parts);
-    let held = Held { underway, patience, target: asked.client.target };
+    let held = Held { underway, patience, target: &asked.client.target };
     let content = join_stream((received, connection), (opener, offered.content), held);
     Ok(Response::from_parts(parts, content))
 }

@@ -31,6 +31,6 @@ impl RouteService for Proxy {
     }
 
     fn call(&self, request: http::Request<Body>, client: ConnectionInfo) -> RouteFuture {
-        runtime::run(Box::pin(exchange(Arc::clone(&self.0), request, client)))
+        runtime::run(exchange(Arc::clone(&self.0), request, client))
     }
 }

@@ -45,7 +45,7 @@ mod tests {
         runtime.block_on(async {
             for _ in 0..3 {
                 let began = Instant::now();
-                let (_content, progress) = Sent::new(None, Body::empty(), 0);
+                let (_content, progress) = Sent::new(Body::empty(), 0);
                 let is_pending =
                     poll_fn(|cx| Poll::Ready(silence.poll(&progress, patience, cx).is_pending()));
                 assert!(is_pending.await);
@@ -54,7 +54,7 @@ mod tests {
                 assert!(began.elapsed() >= patience / 2);
             }
             let began = Instant::now();
-            let (_content, progress) = Sent::new(None, Body::empty(), 0);
+            let (_content, progress) = Sent::new(Body::empty(), 0);
             poll_fn(|cx| silence.poll(&progress, patience, cx)).await;
             assert!(began.elapsed() >= patience);
         });

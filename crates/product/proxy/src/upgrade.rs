@@ -73,7 +73,7 @@ impl Offered {
         request.extensions_mut().insert(h2::ext::Protocol::from_static(WEBSOCKET));
         request.extensions_mut().insert(client::Protocol(WEBSOCKET));
         let (opener, content) = Gate::shut();
-        (*request.body_mut(), _) = Sent::new(None, content, u64::MAX);
+        (*request.body_mut(), _) = Sent::new(content, u64::MAX);
         Connecting { opener, answer }
     }
 }

@@ -133,6 +133,39 @@ impl Names {
     }
 }
 
+/// The host at hand. The next request is mostly for the same one, which is not looked up again.
+#[derive(Debug, Default)]
+pub(crate) struct LastHost {
+    authority: Vec<u8>,
+    host: Vec<u8>,
+    /// `None`: nothing was found yet.
+    site: Option<Option<usize>>,
+}
+
+impl LastHost {
+    /// As [`Names::find`]; always of the same names until [`LastHost::forget`].
+    pub(crate) fn find(&mut self, names: &Names, authority: &[u8]) -> Option<usize> {
+        match self.site.filter(|_| self.authority == authority) {
+            Some(site) => site,
+            None => {
+                self.authority.clear();
+                self.authority.extend_from_slice(authority);
+                *self.site.insert(names.find(authority, &mut self.host))
+            }
+        }
+    }
+
+    /// The host of the authority, without its port and in lower case.
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.host
+    }
+
+    /// Other names have taken the place of those.
+    pub(crate) fn forget(&mut self) {
+        self.site = None;
+    }
+}
+
 /// The host of an authority. The dot of the root at its end is not part of it: clients send `example.org.`, too.
 fn without_port(authority: &[u8]) -> &[u8] {
     let end = match authority.iter().rposition(|byte| matches!(byte, b':' | b']')) {
@@ -150,7 +183,16 @@ mod tests {
     #[test]
     fn a_host_has_the_site_of_its_name_then_of_its_parent_then_any() {
         let mut names = Names::default();
-        let find = |names: &Names, host: &str| names.find(host.as_bytes(), &mut b"left over".to_vec());
+        let last = std::cell::RefCell::new(LastHost::default());
+        let find = |names: &Names, host: &str| {
+            let mut left = b"left over".to_vec();
+            let found = names.find(host.as_bytes(), &mut left);
+            let mut last = last.borrow_mut();
+            for _ in 0..2 {
+                assert_eq!((last.find(names, host.as_bytes()), last.name()), (found, &left[..]), "{host}");
+            }
+            found
+        };
         let list = ["Example.org", "*.example.org", "192.0.2.1", "[2001:DB8::1]"];
         for (site, name) in list.into_iter().enumerate() {
             names.insert(&HostName::parse(name).unwrap(), site);
@@ -171,6 +213,7 @@ mod tests {
         ] {
             assert_eq!(find(&names, host), site, "{host}");
         }
+        last.borrow_mut().forget();
         names.insert(&HostName::Any, 4);
         names.insert(&HostName::Exact("example.org".into()), 5);
         assert_eq!(

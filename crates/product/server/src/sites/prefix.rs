@@ -104,8 +104,14 @@ pub(crate) fn is_sound(path: &[u8]) -> bool {
         segment.len() > 6 || !matches!(&*percent_decode(segment).collect::<Box<[u8]>>(), b"." | b"..")
     };
     path.starts_with(b"/")
-        && path.iter().enumerate().all(is_encoded)
-        && path.split(|byte| *byte == b'/').all(is_plain)
+        && (is_simple(path)
+            || path.iter().enumerate().all(is_encoded) && path.split(|byte| *byte == b'/').all(is_plain))
+}
+
+/// Whether nothing of a path is encoded, and no segment begins with a dot, as of most: then it is sound.
+fn is_simple(path: &[u8]) -> bool {
+    let mut last = b'/';
+    path.iter().all(|byte| *byte != b'%' && (std::mem::replace(&mut last, *byte), *byte) != (b'/', b'.'))
 }
 
 /// The first segment that is not empty, and what follows it.

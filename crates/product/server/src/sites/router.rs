@@ -4,6 +4,7 @@ use super::allow::{methods, with_methods};
 use super::edit::{Edit, EditedFields};
 use super::head::{Progress, Refused, RouteMatch, RoutedHead};
 use super::live::LiveSites;
+use super::names::LastHost;
 use super::prefix::is_sound;
 use super::served;
 use super::service::{Answer, RouteError, RoutedContent, RoutedUpload, ServiceOf};
@@ -41,8 +42,8 @@ pub(crate) struct Router {
     readers: Readers,
     shared: Shared,
     date: DateField,
-    /// The host at hand; kept for its memory, as the next.
-    host: Vec<u8>,
+    host: LastHost,
+    /// Kept for its memory.
     target: Vec<u8>,
 }
 
@@ -68,7 +69,7 @@ impl Router {
             readers: readers.clone(),
             date: DateField::new(shared.clock),
             shared: shared.clone(),
-            host: Vec::new(),
+            host: LastHost::default(),
             target: Vec::new(),
         }
     }
@@ -77,6 +78,7 @@ impl Router {
     #[cold]
     fn renew(&mut self) {
         (self.version, self.sites) = self.live.current();
+        self.host.forget();
         self.files = files(&self.sites.folders, &self.readers, &self.shared);
     }
 
@@ -217,7 +219,7 @@ impl Router {
             return Err((431, ""));
         }
         let authority = head.head.value(Name::Authority).unwrap_or_default();
-        let found = self.sites.names.find(authority, &mut self.host);
+        let found = self.host.find(&self.sites.names, authority);
         let site = found.ok_or((421, "no site here has this name"))?;
         head.slot = self.sites.slot(site);
         let mut was_sound = false;
@@ -245,7 +247,7 @@ impl Router {
                 });
             };
             self.target.clear();
-            to.expand(Captured { host: &self.host, path, rest, query }, &mut self.target);
+            to.expand(Captured { host: self.host.name(), path, rest, query }, &mut self.target);
             head.rewrite(&self.target);
             was_sound = false;
         }
@@ -265,11 +267,11 @@ impl Router {
         if *stage != Stage::Arrived {
             // Others were routed while this one waited.
             let authority = head.head.value(Name::Authority).unwrap_or_default();
-            self.sites.names.find(authority, &mut self.host);
+            self.host.find(&self.sites.names, authority);
         }
         let Turn { now, wake_target, connection } = turn;
         let (map, whole) = (head.map(), &head.whole);
-        let asked = Asked { head: &head.head, map, whole, host: &self.host, connection, now };
+        let asked = Asked { head: &head.head, map, whole, host: self.host.name(), connection, now };
         access.poll(asked, stage, wake_target).map(|judged| {
             let access::Refusal { status, what, field } = judged.err()?;
             let mut response = self.plain.refuse(status, what, now);
@@ -298,7 +300,7 @@ impl Router {
                 let (path, query) = split_query(head.head.target());
                 let rest = route.prefix.rest(path).unwrap_or_default();
                 target.clear();
-                to.expand(Captured { host, path, rest, query }, target);
+                to.expand(Captured { host: host.name(), path, rest, query }, target);
                 let mut response = plain.refuse(*status, "", turn.now);
                 response.fields.push("location", Value::copied(target));
                 response

@@ -22,6 +22,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 #[cfg(test)]
@@ -530,7 +531,14 @@ struct Counted<'a> {
 
 impl io::Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.socket.try_read(buffer).inspect(|bytes| self.timeouts.on_read(*bytes))
+        let bytes = self.socket.try_read(buffer)?;
+        if bytes > 0 && bytes < buffer.len() {
+            // The socket is empty: tokio hears it here, where the next read would ask the kernel. What arrives from now on is an event,
+            // as epoll tells edges, and no event can have come between: this thread gets them.
+            let _ = self.socket.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+        }
+        self.timeouts.on_read(bytes);
+        Ok(bytes)
     }
 }
 
