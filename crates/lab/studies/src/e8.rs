@@ -54,6 +54,15 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         None => simulated::compare(&plan, &results, context),
         Some(_) => Vec::new(),
     };
+    let mut blocks = vec![
+        Block::Table(words::times(&senders, &results)),
+        Block::Table(words::ratios(&senders, &results)),
+        Block::Table(words::standings(&senders, &results)),
+        Block::Plot(words::near(&senders, &results)),
+    ];
+    if !compared.is_empty() {
+        blocks.push(Block::Table(words::beside_simulator(&compared)));
+    }
     let mut notes = absent;
     notes.extend(words::notes(&results));
     Ok(Study {
@@ -62,13 +71,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         question: "How long do downloads take over bad networks, by whom they are sent, and does the simulator say the same?".to_owned(),
         method: words::method(&plan),
         findings: words::findings(&senders, &results, &compared),
-        blocks: vec![
-            Block::Table(words::times(&senders, &results)),
-            Block::Table(words::ratios(&senders, &results)),
-            Block::Table(words::standings(&senders, &results)),
-            Block::Plot(words::near(&senders, &results)),
-            Block::Table(words::beside_simulator(&compared)),
-        ],
+        blocks,
         notes,
         problem: problem.map(crate::contestants::words::problem),
         seconds: cpu::clock_seconds() - began,
@@ -82,7 +85,7 @@ fn empty(cell: &PlannedCell, senders: &[Sender]) -> CellResult {
     CellResult { name: cell.name(), lanes }
 }
 
-/// All cells once in each round, with all senders; every other round has them in the opposite order.
+/// All cells once in each round, with all senders: each cell begins with another one, and every other round has the opposite order.
 fn rounds(
     plan: &Plan,
     senders: &[Sender],
@@ -93,7 +96,7 @@ fn rounds(
     let around = Surroundings { ground, program: &program, cores: context.cores, stop: context.stop };
     let mut estimate = Estimate::of_rounds(plan.cells.len(), plan.seeds.len());
     for (round, seed) in plan.seeds.iter().enumerate() {
-        for (cell, result) in plan.cells.iter().zip(results.iter_mut()) {
+        for (place, (cell, result)) in plan.cells.iter().zip(results.iter_mut()).enumerate() {
             let open = result.lanes.iter_mut().zip(senders);
             let mut due: Vec<(&mut Lane, &Sender)> =
                 open.filter(|(lane, _)| lane.is_open(plan.seeds.len())).collect();
@@ -101,6 +104,9 @@ fn rounds(
                 // They are taken from the end.
                 due.reverse();
             }
+            // No sender is always among the first, which start together.
+            let ahead = place % due.len().max(1);
+            due.rotate_right(ahead);
             visit((cell, *seed), due, around, context)?;
             let counted = format!("{}/{}", round + 1, plan.seeds.len());
             context.tell(&format!("{}: round {counted}{}", cell.name(), estimate.step(1.0)));

@@ -27,8 +27,8 @@ pub(super) fn method(plan: &Plan) -> Vec<String> {
     vec![
         format!(
             "{} cells of the simulator's study (docs/networks), one download in each: a page (30 resources, 600 kB), 1 MB or 10 MB over a new \
-             connection. Medians over rounds with the seeds {:?}; all senders of a round meet the same seed, every other round in the \
-             opposite order.",
+             connection. Medians over rounds with the seeds {:?}; all senders of a round meet the same seed; each cell begins \
+             with another sender, every other round has the opposite order.",
             plan.cells.len(),
             plan.seeds
         ),
