@@ -49,7 +49,10 @@ impl Record {
             loss_ppm: u32::try_from(count("loss_ppm")?).ok()?,
             queue: number("queue_products")?,
             marking: *MARKINGS.iter().find(|kind| Some(marking(**kind)) == text("marking"))?,
-            dropping: *DROPPINGS.iter().find(|kind| Some(dropping(**kind)) == text("dropping"))?,
+            // Records from before there was a choice have none.
+            dropping: text("dropping").map_or(Some(Dropping::Tail), |name| {
+                DROPPINGS.into_iter().find(|kind| dropping(*kind) == name)
+            })?,
         };
         let flows: Option<Vec<Flow>> = value.get("flows")?.as_array()?.iter().map(flow_from_json).collect();
         let outcome = Outcome {
