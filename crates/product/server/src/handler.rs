@@ -311,7 +311,7 @@ impl Files {
         {
             return Ok(Lookup::Representation(found));
         }
-        root.refresh(now);
+        self.lookups.refresh(root, now);
         let Some(found) = self.lookups.look(root, path) else { return Err(OpenError::Waiting) };
         let (file, identity, content) = match found {
             Ok(Opened::File(file, identity, content)) => (file, identity, content),

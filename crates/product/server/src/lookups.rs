@@ -6,10 +6,12 @@ use crate::files::cache::{Identity, stored};
 use crate::files::root::{Found, OpenError, Root};
 use crate::pending_results::{PendingResults, TooMany};
 use crate::pool::{Wait, read_all};
-use crate::readers::{Readers, ResultWaker};
+use crate::readers::{Readers, ResultWaker, Ticket};
 use crate::recent::OpenFile;
+use base::time::Instant;
 use bytes::Bytes;
-use std::task::Poll;
+use rustix::fd::AsFd as _;
+use std::task::{Poll, Waker};
 
 /// Lookups at a time, of one handler.
 const MOST: usize = 256;
@@ -40,11 +42,30 @@ pub(crate) struct Lookups {
     asked: PendingResults<Box<[u8]>, (u64, Result)>,
     /// What the request at hand needs and is not in memory.
     wanted: Option<Box<[u8]>>,
+    /// The root by where the operator's path leads now.
+    root: Option<Ticket<Root>>,
 }
 
 impl Lookups {
     pub(crate) fn new(readers: Readers) -> Lookups {
-        Lookups { readers, asked: PendingResults::new(MOST), wanted: None }
+        Lookups { readers, asked: PendingResults::new(MOST), wanted: None, root: None }
+    }
+
+    /// Has `root` follow the operator's path. Where that would wait a thread does it, and `root` is replaced by a later call.
+    pub(crate) fn refresh(&mut self, root: &mut Root, now: Instant) {
+        if let Some(ticket) = &self.root {
+            let Poll::Ready(found) = ticket.poll(&|| None) else { return };
+            self.root = None;
+            found.into_iter().for_each(|found| *root = found);
+        }
+        if !root.refresh_in_memory(now) {
+            let mut root = root.clone();
+            let work = move || {
+                root.follow();
+                root
+            };
+            self.root = Some(self.readers.submit(Waker::noop().clone(), work));
+        }
     }
 
     /// What `path` leads to, if that is known without waiting; else it is noted as wanted.
@@ -59,8 +80,8 @@ impl Lookups {
             Poll::Ready(Some(_) | None) => {}
         }
         match root.find_in_memory(path) {
-            Some(Ok(Found::File(file, _))) if self.readers.is_slow(&file) => {}
-            Some(found) => return Some(found.map(|found| Opened::of(found, Content::Unread))),
+            Some(Ok(Found::File(file, _))) if self.readers.is_slow(file.as_fd()) => {}
+            Some(found) => return Some(found.map(|found| Opened::of(found, root, &self.readers))),
             None => {}
         }
         self.want(path);
@@ -91,9 +112,9 @@ impl Lookups {
             let before = stored();
             let result = root.find(&name).map(|found| {
                 if let Found::File(file, _) = &found {
-                    readers.pass(file);
+                    readers.pass(file.as_fd());
                 }
-                Opened::of(found, Content::Unread).read(most)
+                Opened::of(found, &root, &readers).read(most)
             });
             (before, result)
         };
@@ -102,10 +123,15 @@ impl Lookups {
 }
 
 impl Opened {
-    fn of(found: Found, content: Content) -> Opened {
+    fn of(found: Found, root: &Root, readers: &Readers) -> Opened {
         match found {
             Found::Folder => Opened::Folder,
-            Found::File(file, stat) => Opened::File(OpenFile::new(file), Identity::of(&stat), content),
+            Found::File(file, stat) => {
+                let file = OpenFile::new(file);
+                let is_of_kernel = root.is_of_kernel(&stat);
+                let file = if is_of_kernel { file } else { file.closed_by(readers.clone()) };
+                Opened::File(file, Identity::of(&stat), Content::Unread)
+            }
         }
     }
 

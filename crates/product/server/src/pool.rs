@@ -138,8 +138,12 @@ fn read_at(file: &OpenFile, buffer: &mut [u8], offset: u64, wait: Wait) -> io::R
     let fd = file.descriptor();
     loop {
         let result = match (wait, file.residence()) {
+            (Wait::Disk, ChunkSource::Unasked) => {
+                file.ask_file_system();
+                continue;
+            }
             (Wait::Disk, _) | (Wait::Never, ChunkSource::Memory) => pread(fd, &mut *buffer, offset),
-            (Wait::Never, ChunkSource::Disk) => Err(Errno::AGAIN),
+            (Wait::Never, ChunkSource::Disk | ChunkSource::Unasked) => Err(Errno::AGAIN),
             (Wait::Never, ChunkSource::Asks) => {
                 preadv2(fd, &mut [IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT)
             }
@@ -150,7 +154,7 @@ fn read_at(file: &OpenFile, buffer: &mut [u8], offset: u64, wait: Wait) -> io::R
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL)
                 if wait == Wait::Never && file.residence() == ChunkSource::Asks =>
             {
-                file.ask_file_system();
+                file.on_untold();
             }
             Err(error) => return Err(error.into()),
         }

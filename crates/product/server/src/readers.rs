@@ -12,7 +12,7 @@
 //!
 //! Rejected: io_uring (a ring for each worker beside the data path's wait, and forbidden in many containers).
 
-use rustix::fd::OwnedFd;
+use rustix::fd::BorrowedFd;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -36,9 +36,9 @@ pub type ResultWaker<'a> = &'a dyn Fn() -> Option<Waker>;
 /// What makes a file or folder slow, for tests: reads of it count as reads of the disk.
 pub trait InjectedDelay: fmt::Debug + Send + Sync {
     /// Whether it stands before this file or folder.
-    fn concerns(&self, file: &OwnedFd) -> bool;
+    fn concerns(&self, file: BorrowedFd<'_>) -> bool;
     /// Waits until the file can be read.
-    fn pass(&self, file: &OwnedFd);
+    fn pass(&self, file: BorrowedFd<'_>);
 }
 
 /// What threads are like, and how many there are.
@@ -101,12 +101,12 @@ impl Readers {
 
     /// Whether a read of the file counts as one that waits.
     #[inline]
-    pub(crate) fn is_slow(&self, file: &OwnedFd) -> bool {
+    pub(crate) fn is_slow(&self, file: BorrowedFd<'_>) -> bool {
         self.obstacle.as_ref().is_some_and(|obstacle| obstacle.concerns(file))
     }
 
     /// To be called before a read that may wait.
-    pub(crate) fn pass(&self, file: &OwnedFd) {
+    pub(crate) fn pass(&self, file: BorrowedFd<'_>) {
         if let Some(obstacle) = self.obstacle.as_ref().filter(|obstacle| obstacle.concerns(file)) {
             obstacle.pass(file);
         }

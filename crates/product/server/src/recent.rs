@@ -7,9 +7,10 @@
 //!
 //! Rejected: to map files into memory (a file that is cut short ends the process by SIGBUS).
 
+use crate::readers::Readers;
 use bytes::Bytes;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::collections::HashMap;
 
 /// Chunks of a generation. With two, 32 MiB are kept at most.
@@ -24,6 +25,8 @@ pub(crate) enum ChunkSource {
     Memory,
     /// It cannot tell, and may wait.
     Disk,
+    /// It cannot tell, and was not asked yet what it is: that waits, too, where it is another process or machine.
+    Unasked,
 }
 
 /// `f_type` of file systems in memory. From linux/magic.h.
@@ -36,7 +39,10 @@ const IN_MEMORY: [u64; 3] = [
 /// A file that is open for reading, with a number that no other has.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
-    descriptor: OwnedFd,
+    /// `None` once it is being closed.
+    descriptor: Option<OwnedFd>,
+    /// Who closes it where that may wait: the file system of another process or machine is told, and answers.
+    closer: Option<Readers>,
     number: u64,
     /// A [`ChunkSource`].
     residence: AtomicU8,
@@ -45,26 +51,52 @@ pub(crate) struct OpenFile {
 impl OpenFile {
     pub(crate) fn new(descriptor: OwnedFd) -> OpenFile {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        OpenFile { descriptor, number: NEXT.fetch_add(1, Ordering::Relaxed), residence: AtomicU8::new(0) }
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        OpenFile { descriptor: Some(descriptor), closer: None, number, residence: AtomicU8::new(0) }
+    }
+
+    /// The same, of a file system that may wait when it is closed: `closer` does that.
+    pub(crate) fn closed_by(mut self, closer: Readers) -> OpenFile {
+        self.closer = Some(closer);
+        self
     }
 
     pub(crate) fn residence(&self) -> ChunkSource {
         match self.residence.load(Ordering::Relaxed) {
             0 => ChunkSource::Asks,
             1 => ChunkSource::Memory,
-            _ => ChunkSource::Disk,
+            2 => ChunkSource::Disk,
+            _ => ChunkSource::Unasked,
         }
     }
 
-    /// A read could not tell: finds out what to think of the file system.
+    /// A read could not tell.
+    pub(crate) fn on_untold(&self) {
+        // Known without waiting for files that are closed at once, which are those of the kernel itself.
+        match self.closer {
+            None => self.ask_file_system(),
+            Some(_) => self.residence.store(3, Ordering::Relaxed),
+        }
+    }
+
+    /// Finds out what to think of the file system. May wait.
     pub(crate) fn ask_file_system(&self) {
-        let is_in_memory = rustix::fs::fstatfs(&self.descriptor)
+        let is_in_memory = rustix::fs::fstatfs(self.descriptor())
             .is_ok_and(|system| IN_MEMORY.contains(&(system.f_type as u64)));
         self.residence.store(if is_in_memory { 1 } else { 2 }, Ordering::Relaxed);
     }
 
-    pub(crate) fn descriptor(&self) -> &OwnedFd {
-        &self.descriptor
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        // None is left while the file is dropped alone. The folder cannot be read: an error.
+        self.descriptor.as_ref().map_or(rustix::fs::CWD, |descriptor| descriptor.as_fd())
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        if let (Some(closer), Some(descriptor)) = (self.closer.take(), self.descriptor.take()) {
+            closer.run(move || drop(descriptor));
+        }
     }
 }
 

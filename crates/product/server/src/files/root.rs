@@ -9,13 +9,16 @@
 //! The operator names a path, and what it leads to may change: a deployment switches a symbolic link, or replaces the folder.
 //! So the path is looked at again once a second, when a file is looked for, and the folder opened anew if it is another one.
 //!
+//! A thread that serves looks in memory only: by RESOLVE_CACHED, and not beyond the root's own file system, since another one
+//! below it may ask another process or machine when a file is opened, read or closed.
+//!
 //! What is opened is judged by its descriptor, never by its name: only regular files are served. O_NONBLOCK keeps a FIFO
 //! from blocking the worker. Kernel file systems (proc, sysfs and the like) are refused even if a careless root contains
 //! them, since their "regular files" are the machine's secrets.
 
 use base::time::{Duration, Instant};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, StatxFlags};
 use rustix::io::Errno;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -161,19 +164,53 @@ impl Root {
         (&self.path, self.device, self.inode) == (&other.path, other.device, other.inode)
     }
 
-    /// Opens the folder anew if the operator's path leads to another one by now; looks once a second at most. A path that leads
-    /// nowhere changes nothing, since a deployment may be in the middle of it.
+    /// Opens the folder anew if the operator's path leads to another one by now; looks once a second at most, and may wait for
+    /// the disk. A path that leads nowhere changes nothing, since a deployment may be in the middle of it.
     pub(crate) fn refresh(&mut self, now: Instant) {
-        if now < self.look_at {
-            return;
+        if self.take_due(now) {
+            self.follow();
         }
-        self.look_at = now + LOOK_EVERY;
+    }
+
+    /// The same without waiting. `false`: the path must be followed by a thread that may.
+    pub(crate) fn refresh_in_memory(&mut self, now: Instant) -> bool {
+        if !self.take_due(now) {
+            return true;
+        }
+        match folder_in_memory(&self.path) {
+            Ok(found) if found == (self.device, self.inode) => true,
+            Ok((device, _)) if device == self.device && self.resolver == Resolver::Memory => {
+                self.follow();
+                true
+            }
+            Err(Errno::NOENT) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the path is to be looked at, which it then is.
+    fn take_due(&mut self, now: Instant) -> bool {
+        let is_due = now >= self.look_at;
+        if is_due {
+            self.look_at = now + LOOK_EVERY;
+        }
+        is_due
+    }
+
+    /// Opens the folder anew if the operator's path leads to another one.
+    pub(crate) fn follow(&mut self) {
         let is_same = |stat: &Stat| (stat.st_dev, stat.st_ino) == (self.device, self.inode);
         if rustix::fs::stat(&*self.path).is_ok_and(|stat| !is_same(&stat))
             && let Ok(root) = Root::open(&self.path)
         {
             *self = Root { look_at: self.look_at, ..root };
         }
+    }
+
+    /// Whether a file in this state is known to be of a file system that nothing else must be asked about: it is closed without a
+    /// wait.
+    pub(crate) fn is_of_kernel(&self, stat: &Stat) -> bool {
+        self.resolver == Resolver::Memory && stat.st_dev == self.device
     }
 
     /// Opens `path`: segments joined by single slashes, as [`super::path::resolve`] makes them; empty for the root.
@@ -205,7 +242,8 @@ impl Root {
         }
         let path = if path.is_empty() { b"." } else { path };
         match open_in_memory(self.folder.as_fd(), path) {
-            Err(Errno::AGAIN | Errno::INTR) => None,
+            // EXDEV: outside of the root, or on another file system. A thread that may wait finds out.
+            Err(Errno::AGAIN | Errno::INTR | Errno::XDEV) => None,
             opened => Some(with_state(opened).and_then(|opened| self.judge(opened))),
         }
     }
@@ -275,10 +313,22 @@ fn open_beneath(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Fails with EAGAIN where the disk would have to be asked. Since Linux 5.12.
+/// Fails with EAGAIN where the disk would have to be asked, and with EXDEV where the path leads to another file system: opening
+/// may wait there although the name is in memory. Since Linux 5.12.
 fn open_in_memory(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::CACHED;
+    let resolve =
+        ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::CACHED | ResolveFlags::NO_XDEV;
     rustix::fs::openat2(root, path, flags(), Mode::empty(), resolve)
+}
+
+/// Device and inode of the folder at `path`. Fails with EAGAIN where they are not in memory.
+fn folder_in_memory(path: &Path) -> Result<(u64, u64), Errno> {
+    // O_PATH opens nothing of the file system's own.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED)?;
+    let how = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let state = rustix::fs::statx(&folder, "", how, StatxFlags::INO)?;
+    Ok((rustix::fs::makedev(state.stx_dev_major, state.stx_dev_minor), state.stx_ino))
 }
 
 fn open_walking(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {

@@ -47,7 +47,7 @@ pub(super) struct Contents {
 /// There is no such folder, or it cannot be read.
 pub(super) fn read(folder: Folder<'_>, max_entries: usize) -> Result<Contents, OpenError> {
     let opened = folder.root.folder(folder.path)?;
-    folder.readers.pass(&opened);
+    folder.readers.pass(opened.as_fd());
     let mut buffer = Vec::with_capacity(BUFFER);
     let mut entries = RawDir::new(opened.as_fd(), buffer.spare_capacity_mut());
     let mut contents = Contents::default();

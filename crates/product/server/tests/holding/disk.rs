@@ -3,7 +3,7 @@
 use super::client::Pace;
 use super::{LARGE, Peer, World, connected, folder, options, pass, server, world};
 use base::time::Duration;
-use rustix::fd::OwnedFd;
+use rustix::fd::BorrowedFd;
 use server::access_log::{AccessLog, Target};
 use server::handler::{FileOptions, Files};
 use server::http3::Server;
@@ -36,10 +36,10 @@ impl Stuck {
 }
 
 impl InjectedDelay for Stuck {
-    fn concerns(&self, file: &OwnedFd) -> bool {
+    fn concerns(&self, file: BorrowedFd<'_>) -> bool {
         rustix::fs::fstat(file).unwrap().st_size as u64 == self.size && !*self.is_open.lock().unwrap()
     }
-    fn pass(&self, _: &OwnedFd) {
+    fn pass(&self, _: BorrowedFd<'_>) {
         let less = |free: usize| free.checked_sub(1);
         if self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
             return;
