@@ -238,7 +238,7 @@ pub(super) fn findings(senders: &[Sender], results: &[CellResult], compared: &[C
         let standing = Standing::of(results, &sender.name, anybody);
         if standing.cells > 0 {
             findings.push(format!(
-                "{} is within 10 % of the best in {} of {} cells, the best in {}, not there in {}; elsewhere it takes {:.2} of the best time on the \
+                "{} is within 10 % of the best in {} of {} cells, the best in {}, not there in {}; it takes {:.2} of the best time on the \
                  geometric mean.",
                 sender.name, standing.near, standing.cells, standing.best, standing.not_there, standing.mean
             ));
