@@ -135,14 +135,18 @@ impl Asked {
         Ok(())
     }
 
-    /// Makes the request ready for a connection; as an extended CONNECT, if `connects` says so.
-    fn prepare(&mut self, connection: &Connection, connects: Option<()>) -> Option<()> {
-        let request = self.request.as_mut()?;
-        if let Some(offered) = self.upgrade.as_ref().filter(|_| connects.is_some()) {
+    /// Makes an extended CONNECT of a request that offers a protocol.
+    fn connect(&mut self) {
+        if let (Some(request), Some(offered)) = (&mut self.request, &self.upgrade) {
             self.connecting = Some(offered.connect(request));
         }
-        self.client.hints.iter().for_each(|hints| hints.pass(connection, request));
-        Some(())
+    }
+
+    /// Has the client hear the informational responses of a connection.
+    fn pass_hints(&mut self, connection: &Connection) {
+        if let (Some(request), Some(hints)) = (&mut self.request, &self.client.hints) {
+            hints.pass(connection, request);
+        }
     }
 
     /// Whether it can be an extended CONNECT.
@@ -297,9 +301,13 @@ async fn send(
         let takes = Box::pin(timeout(patience, connection.takes_extended_connect())).await;
         connects = takes.map_err(|_| Failure::Silent)?;
     }
-    if asked.prepare(connection, connects.then_some(())).is_none() {
+    if asked.request.is_none() {
         return Err(Failure::Client);
     }
+    if connects {
+        asked.connect();
+    }
+    asked.pass_hints(connection);
     match connection.send(&mut asked.request, (&asked.progress, patience)).await {
         None => Err(Failure::Silent),
         Some(Ok(response)) => Ok(response),

@@ -11,7 +11,7 @@ const KERNEL: [&str; 2] = ["cubic", "bbr"];
 /// How the sender's congestion controller is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Control {
-    /// By a flag of `tercel serve`.
+    /// By `tercel serve --congestion`, which has this name in lower case.
     Flag(&'static str),
     /// By the namespace: the kernel's name of it.
     Kernel(&'static str),
@@ -46,7 +46,7 @@ pub(super) fn senders(field: &InstalledServers, kernel: &str) -> (Vec<Sender>, V
             Contestant::Tercel => {
                 for algorithm in ALGORITHMS {
                     let name = controller_name(algorithm);
-                    add(format!("tercel {name}"), Http::Three, Control::Flag(flag(name)));
+                    add(format!("tercel {name}"), Http::Three, Control::Flag(name));
                 }
             }
             Contestant::Nginx => {
@@ -62,15 +62,4 @@ pub(super) fn senders(field: &InstalledServers, kernel: &str) -> (Vec<Sender>, V
         }
     }
     (senders, absent)
-}
-
-/// As `tercel serve --congestion` is told.
-fn flag(name: &str) -> &'static str {
-    match name {
-        "NewReno" => "newreno",
-        "BBR" => "bbr",
-        "Prague" => "prague",
-        "auto" => "auto",
-        _ => "cubic",
-    }
 }

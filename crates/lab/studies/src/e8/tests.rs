@@ -117,7 +117,7 @@ fn standings_count_the_best_the_near_and_the_absent() {
     let quinn = Standing::of(&cells, "quinn", |_| true);
     assert_eq!((quinn.cells, quinn.near, quinn.not_there), (3, 0, 1));
     assert_eq!(cells[2].ratio("quinn", |_| true), Some(f64::INFINITY));
-    assert_eq!(cells[0].ratio("nobody", |_| true), None);
+    assert_eq!(cells[0].ratio("a sender that is not there", |_| true), None);
 }
 
 /// Deleted, a sender that is faster than ours could be missing among the findings.

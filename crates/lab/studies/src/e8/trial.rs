@@ -32,12 +32,13 @@ impl Surroundings<'_> {
     pub(super) fn download(&self, cell: &PlannedCell, sender: &Sender, seed: u64) -> io::Result<Attempt> {
         let [to_client, to_server] = cell.link(seed);
         let site = Site::linked(&to_client, &to_server).map_err(io::Error::other)?;
-        let mut flags = Vec::new();
+        let mut congestion = None;
         match sender.control {
-            Control::Flag(name) => flags.extend(["--congestion", name]),
+            Control::Flag(name) => congestion = Some(name.to_ascii_lowercase()),
             Control::Kernel(name) => site.set_tcp_congestion(name)?,
             Control::Default => {}
         }
+        let flags: Vec<&str> = congestion.iter().flat_map(|name| ["--congestion", name]).collect();
         let ground = self.ground.on_other(site)?;
         let server = sender.server.start_with(&ground, &flags, (self.cores[0], self.stop))?;
         let mut command = Command::new(self.program);
