@@ -120,6 +120,11 @@ impl<'a> PacketBuilder<'a> {
         }
     }
 
+    /// Fills up with PADDING to the end.
+    pub(crate) fn fill_up(&mut self) {
+        self.pad_to(self.writer.position() + self.writer.remaining());
+    }
+
     /// Marks the packet as a probe of the path MTU: its loss is no sign of congestion.
     pub(crate) fn mark_mtu_probe(&mut self) {
         self.flags = self.flags.with(PacketFlags::MTU_PROBE);

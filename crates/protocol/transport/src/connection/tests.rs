@@ -36,6 +36,7 @@ mod runs;
 mod silence;
 mod timestamps;
 mod traces;
+mod trains;
 mod versions;
 mod without;
 

@@ -140,6 +140,9 @@ impl Assembly<'_> {
                 if this.spaces.application.owes_probe() {
                     this.repeat_in_probe(target, packet);
                 }
+                if target.permission == Permission::All {
+                    this.components.streams.pad_before_data(packet);
+                }
             };
             let Some(sealed) = self.write_packet(draft, fill) else { break };
             sink.push(sealed.len);

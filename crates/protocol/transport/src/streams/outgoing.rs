@@ -52,6 +52,15 @@ impl Streams {
         self.note_connection_blocked();
     }
 
+    /// Fills up a packet whose room is too small for the data that waits. A shorter packet would end its train: the next one would be a
+    /// train of its own, for the kernel and for the peer.
+    #[inline]
+    pub(crate) fn pad_before_data(&self, packet: &mut PacketBuilder<'_>) {
+        if (1..MIN_ROOM).contains(&packet.remaining()) && self.wants_data() {
+            packet.fill_up();
+        }
+    }
+
     #[inline]
     fn next_turn(&self) -> Option<Turn> {
         if !self.resend.is_empty() && (self.resend.rank() <= self.fresh.rank() || !self.has_fresh_credit()) {
