@@ -463,8 +463,7 @@ impl FrameOwners<'_> {
                 }
             }
             SentFrame::Stream { id, offset, len, fin: true } => {
-                self.settle_run();
-                self.components.streams.on_stream_acked(id, offset..offset + u64::from(len), true);
+                self.on_end_acked(id, offset..offset + u64::from(len));
             }
             SentFrame::Ack { largest } => self.acks.on_ack_of_ack(largest),
             SentFrame::Crypto { offset, len } => self.crypto.on_acked(offset, len),
@@ -482,6 +481,18 @@ impl FrameOwners<'_> {
             SentFrame::PathChallenge | SentFrame::Datagram => {}
             _ => self.components.streams.on_frame_acked(frame),
         }
+    }
+
+    /// The last data of a stream was acknowledged, perhaps with what is in front of it. Apart, because it is once for each stream.
+    #[inline(never)]
+    fn on_end_acked(&mut self, id: StreamId, range: Range<u64>) {
+        let goes_on = |(run_id, run): &mut (StreamId, Range<u64>)| *run_id == id && run.end == range.start;
+        let start = match self.run.take_if(|run| self.merges && goes_on(run)) {
+            Some((_, run)) => run.start,
+            None => range.start,
+        };
+        self.settle_run();
+        self.components.streams.on_stream_acked(id, start..range.end, true);
     }
 
     pub(super) fn settle_run(&mut self) {

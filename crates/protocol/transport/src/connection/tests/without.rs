@@ -44,6 +44,19 @@ fn a_stream_hears_of_an_acknowledgement_once_and_not_packet_by_packet() {
     assert!(ranges * 10 > packets * 9, "{ranges} ranges for {packets} packets");
 }
 
+/// What ends a stream is adjacent too: a message in two packets is heard of once.
+#[test]
+fn the_end_of_a_stream_is_heard_of_with_what_is_before_it() {
+    for (left_out, expected) in [(&[][..], 1), (&[Technique::MergedAcks][..], 2)] {
+        let mut pair = without(left_out);
+        pair.transfer(100_000);
+        let before = pair.client().components.streams.acked_ranges;
+        pair.transfer(2_000);
+        pair.run(3);
+        assert_eq!(pair.client().components.streams.acked_ranges - before, expected, "{left_out:?}");
+    }
+}
+
 #[test]
 fn the_applications_buffers_are_shared_or_copied() {
     for (left_out, copies) in [(&[][..], false), (&[Technique::SharedBuffers][..], true)] {
