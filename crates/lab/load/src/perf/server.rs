@@ -1,8 +1,8 @@
 //! The server: it sends each client the bytes that it asks for.
 //!
 //! What the end of a request asks for goes into a list while packets are taken in; in the turn that follows, it is answered.
-//! An answer that its stream takes whole, as nearly all requests' are, is in no table at all. A longer one is a [`Reply`],
-//! which is fed as its stream takes more.
+//! An answer that its stream takes whole, as nearly all requests' are, is in no table at all. The rest of a longer one
+//! is in a table, and its stream is fed as it takes more.
 //!
 //! A request on a stream of one direction is answered on one of ours. Where the client allows no more of those for now, its
 //! answer waits in the order in which they were asked for.
@@ -15,7 +15,7 @@ use super::protocol::{NO_ERROR, NO_STREAMS, Prefix};
 use base::pattern;
 use base::time::Instant;
 use bytes::Bytes;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use transport::{Connection, Dir, Event, Fin, StreamId, StreamSink};
 use wire::Side;
 use worker::{App, Next};
@@ -38,7 +38,8 @@ pub struct State {
     arriving: Vec<Request>,
     /// Requests that have ended, and what they want back; `None` when they ended too soon to say.
     ready: Vec<(StreamId, Option<u64>)>,
-    replies: Vec<Reply>,
+    /// Answers that their streams did not take whole, and the bytes of each that are not handed over.
+    replies: HashMap<StreamId, u64>,
     /// Streams that take bytes again.
     writable: Vec<StreamId>,
     /// The sizes of answers that wait for a stream of their own.
@@ -49,13 +50,6 @@ pub struct State {
 struct Request {
     id: StreamId,
     prefix: Prefix,
-}
-
-/// An answer that its stream did not take whole.
-#[derive(Debug)]
-struct Reply {
-    id: StreamId,
-    unsent: u64,
 }
 
 impl Server {
@@ -100,7 +94,7 @@ impl State {
         while let Some(event) = connection.next_event() {
             match event {
                 Event::Writable { id } => self.writable.push(id),
-                Event::StopSending { id, .. } => self.replies.retain(|reply| reply.id != id),
+                Event::StopSending { id, .. } => _ = self.replies.remove(&id),
                 Event::StreamReset { id, code } => {
                     self.arriving.retain(|request| request.id != id);
                     // The client has changed its mind; the other direction, if there is one, ends as well.
@@ -122,8 +116,7 @@ impl State {
             match (id.dir(), size) {
                 // One that ended too soon is ignored: its other direction ends as if nothing had been wanted.
                 (Dir::Bidi, size) => {
-                    let reply = Reply { id, unsent: size.unwrap_or(0) };
-                    next = sooner(next, self.begin(connection, reply));
+                    next = sooner(next, self.begin(connection, id, size.unwrap_or(0)));
                 }
                 (Dir::Uni, None | Some(0)) => {}
                 (Dir::Uni, Some(size)) => self.waiting.push_back(size),
@@ -133,7 +126,7 @@ impl State {
         while let Some(&unsent) = self.waiting.front() {
             let Ok(id) = connection.open(Dir::Uni) else { break };
             self.waiting.pop_front();
-            next = sooner(next, self.begin(connection, Reply { id, unsent }));
+            next = sooner(next, self.begin(connection, id, unsent));
         }
         if self.waiting.len() > MOST_WAITING {
             connection.close(now, NO_STREAMS, b"too few streams to answer on");
@@ -143,18 +136,17 @@ impl State {
 
     /// Begins an answer; what its stream does not take now is kept.
     #[inline]
-    fn begin(&mut self, connection: &mut Connection, mut reply: Reply) -> Next {
-        match pump(connection, &mut reply) {
+    fn begin(&mut self, connection: &mut Connection, id: StreamId, mut unsent: u64) -> Next {
+        let next = match pump(connection, id, &mut unsent) {
             SendOutcome::Done => return Next::Wait,
-            SendOutcome::Full => {}
+            SendOutcome::Full => Next::Wait,
             SendOutcome::TurnOver => {
-                self.writable.push(reply.id);
-                self.replies.push(reply);
-                return Next::Again;
+                self.writable.push(id);
+                Next::Again
             }
-        }
-        self.replies.push(reply);
-        Next::Wait
+        };
+        self.replies.insert(id, unsent);
+        next
     }
 
     /// Feeds the streams that take bytes again.
@@ -163,11 +155,10 @@ impl State {
         let mut next = Next::Wait;
         let State { replies, writable, .. } = self;
         writable.retain(|id| {
-            let Some(place) = replies.iter().position(|reply| reply.id == *id) else { return false };
-            let Some(reply) = replies.get_mut(place) else { return false };
-            match pump(connection, reply) {
+            let Some(unsent) = replies.get_mut(id) else { return false };
+            match pump(connection, *id, unsent) {
                 SendOutcome::Done => {
-                    replies.swap_remove(place);
+                    replies.remove(id);
                     false
                 }
                 SendOutcome::Full => false,
@@ -198,26 +189,26 @@ enum SendOutcome {
 }
 
 #[inline]
-fn pump(connection: &mut Connection, reply: &mut Reply) -> SendOutcome {
+fn pump(connection: &mut Connection, id: StreamId, unsent: &mut u64) -> SendOutcome {
     let mut left = TURN_BYTES;
-    while reply.unsent > 0 {
-        let room = connection.send_capacity(reply.id).min(pattern::PERIOD) as u64;
+    while *unsent > 0 {
+        let room = connection.send_capacity(id).min(pattern::PERIOD) as u64;
         if room == 0 {
             return SendOutcome::Full;
         }
         if left == 0 {
             return SendOutcome::TurnOver;
         }
-        let len = room.min(reply.unsent).min(left);
+        let len = room.min(*unsent).min(left);
         let piece = pattern::at(0).get(..len as usize).unwrap_or_default();
-        if connection.write(reply.id, Bytes::from_static(piece)).is_err() {
+        if connection.write(id, Bytes::from_static(piece)).is_err() {
             return SendOutcome::Done;
         }
-        reply.unsent -= len;
+        *unsent -= len;
         left -= len;
     }
     // A stream that is not there any more needs no end.
-    let _ = connection.finish_stream(reply.id);
+    let _ = connection.finish_stream(id);
     SendOutcome::Done
 }
 

@@ -4,7 +4,7 @@ use super::Streams;
 use super::config::{OpenError, Priority, ResetAtError, WriteError};
 use super::send::SendState;
 use super::slots::Slot;
-use super::stream::{Notices, Stream, Writer};
+use super::stream::{Notices, Stream};
 use crate::event::{Event, StreamSink};
 use crate::stream_id::{Dir, StreamId};
 use base::time::{Duration, Instant};
@@ -86,9 +86,8 @@ impl Streams {
     /// No more bytes follow.
     pub(crate) fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
         let slot = self.writable_slot(id)?;
-        let stream = &mut self.slots[slot];
-        stream.send.finish();
-        stream.writer = Writer::Content;
+        self.slots[slot].send.finish();
+        self.end_waiting(slot);
         self.send_allowance.on_finished(id.dir());
         self.refresh_unless_fresh(slot);
         Ok(())
@@ -160,6 +159,7 @@ impl Streams {
             self.resend.remove(slot);
             self.fresh.remove(slot);
             self.refresh(slot);
+            self.send_allowance.on_priority(slot, id, priority);
         }
         if priority == Priority::CONTROL {
             self.credit.keep_reserve();
@@ -192,7 +192,9 @@ impl Streams {
 
     /// Whether `next_event` may have something to tell.
     pub(crate) fn has_events(&self) -> bool {
-        !self.events.is_empty() || self.local.iter().any(|local| local.available)
+        !self.events.is_empty()
+            || self.send_allowance.is_roused()
+            || self.local.iter().any(|local| local.available)
     }
 
     /// Takes out the next event about a stream. One event of each kind per stream may wait, so a peer that makes them
@@ -203,7 +205,13 @@ impl Streams {
                 return Some(Event::StreamsAvailable { dir });
             }
         }
-        while let Some(&slot) = self.events.front() {
+        loop {
+            let Some(&slot) = self.events.front() else {
+                if self.send_allowance.is_roused() && self.tell_next_waiting() {
+                    continue;
+                }
+                return None;
+            };
             let stream = &mut self.slots[slot];
             let (id, reset_code, stop_code) = (stream.id, stream.reset_code, stream.stop_code);
             let notice = stream.notices.take_first();
@@ -221,7 +229,6 @@ impl Streams {
             self.retire(slot);
             return Some(event);
         }
-        None
     }
 
     /// Bytes that were written and not acknowledged.

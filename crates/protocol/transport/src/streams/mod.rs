@@ -329,10 +329,10 @@ impl Streams {
         }
         // An application's code that no frame can carry is cut rather than left to break the packet.
         let Some(dropped) = stream.send.reset(code.min(wire::varint::MAX)) else { return false };
-        stream.writer = Writer::Content;
         stream.notices.remove(Notices::WRITABLE);
         self.send_allowance.on_unsent(stream.priority, dropped.unsent, 0);
         self.unsent -= dropped.unsent;
+        self.end_waiting(slot);
         self.refresh(slot);
         self.want_control(slot);
         self.on_released(dropped.retained);
@@ -348,10 +348,10 @@ impl Streams {
         if was_open {
             self.send_allowance.on_finished(stream.id.dir());
         }
-        stream.writer = Writer::Content;
         stream.notices.remove(Notices::WRITABLE);
         self.send_allowance.on_unsent(stream.priority, before, before - dropped.unsent);
         self.unsent -= dropped.unsent;
+        self.end_waiting(slot);
         self.refresh(slot);
         self.want_control(slot);
         self.on_released(dropped.retained);

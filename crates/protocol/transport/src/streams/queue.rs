@@ -6,8 +6,8 @@
 //! has both kinds, the two lists take turns too, so that neither starves.
 //!
 //! The lists are doubly linked through a side table indexed by the streams' places, so that joining, leaving from the
-//! middle (a reset, a new priority) and going to the back are a few writes and never allocate. Joining by ID looks at the
-//! front and then walks from the back: a stream that joins is nearly always the newest, or the first one that paused. The
+//! middle (a reset, a new priority) and going to the back are a few writes and never allocate. Joining by ID walks from both
+//! ends at once: a stream that joins is nearly always the newest, or one of the first, which are served and pause. The
 //! walk is at most as long as the list, and the limits on streams bound that.
 //!
 //! Rejected: a heap (a logarithm per packet); a queue with stale entries (a peer could make them pile up by opening and
@@ -122,16 +122,19 @@ impl SendQueue {
 
     /// The place behind which a stream stands in a list that is in the order of IDs; [`NONE`] is the front.
     fn before(&self, list: usize, id: u64) -> u32 {
-        let is_later = |place: u32| self.links.get(place as usize).is_some_and(|link| link.id > id);
-        let Ends { head, tail } = self.ends[list];
-        if is_later(head) {
-            return NONE;
+        let Ends { mut head, mut tail } = self.ends[list];
+        // The walks meet at the latest where the place is.
+        loop {
+            match self.links.get(tail as usize) {
+                Some(link) if link.id > id => tail = link.previous,
+                _ => return tail,
+            }
+            match self.links.get(head as usize) {
+                Some(link) if link.id > id => return link.previous,
+                Some(link) => head = link.next,
+                None => return tail,
+            }
         }
-        let mut place = tail;
-        while is_later(place) {
-            place = self.links.get(place as usize).map_or(NONE, |link| link.previous);
-        }
-        place
     }
 
     /// Takes `slot` out, wherever it is.
@@ -240,6 +243,25 @@ mod tests {
             queue.remove(front);
         }
         assert_eq!(order, [0, 2, 5, 7, 9]);
+    }
+
+    /// Deleted, a walk could stop short of the place: the random queues below are shorter.
+    #[test]
+    fn a_stream_finds_its_place_from_either_end() {
+        let mut queue = SendQueue::new();
+        for number in (0..100).rev() {
+            queue.push(Slot(number), stream(number), at(3));
+        }
+        for number in [50, 1, 98, 30, 70] {
+            queue.remove(Slot(number));
+            queue.push(Slot(number), stream(number), at(3));
+        }
+        let served = core::iter::from_fn(|| {
+            let front = queue.front()?;
+            queue.remove(front);
+            Some(front.0)
+        });
+        assert!(served.eq(0..100));
     }
 
     /// RFC 9218 §10: an early response that is large must not starve those that share, nor they it.

@@ -9,13 +9,16 @@
 //!
 //! Invariant: a writer that waits is told when the limit that stopped it gives way. The limits are its own unsent bytes
 //! (they leave), its retained bytes (they are acknowledged), its credit (MAX_STREAM_DATA), and the two of the
-//! connection, which [`SendAllowance`] remembers.
+//! connection. Writers that wait for those stand in a queue in the order of sending. When such a limit gives way, as many of them
+//! are told as there is room for, so that thousands that wait cost nothing. Once the application has taken these events
+//! and acted, what room they have left is the next ones'.
 
 use super::Streams;
 use super::config::{Priority, StreamConfig};
+use super::queue::SendQueue;
 use super::slots::Slot;
-use super::stream::{Notices, Writer};
-use crate::stream_id::Dir;
+use super::stream::{Notices, Stream, Writer};
+use crate::stream_id::{Dir, StreamId};
 
 /// What the writer whose stream is next may have unsent, in bytes, whatever the network takes.
 const WRITE_AHEAD: u64 = 256 * 1024;
@@ -37,6 +40,12 @@ pub(super) struct SendAllowance {
     is_full: bool,
     /// A writer waits for credit of the connection.
     lacks_credit: bool,
+    /// Places of writers that wait for either.
+    waiting: SendQueue,
+    /// A limit of the connection gave way, and the first of those may have room.
+    is_roused: bool,
+    /// What those were offered that were told since the application last took all events, in bytes.
+    offered: u64,
     /// What the connection may retain while memory is scarce, in bytes; else the largest number.
     limit: u64,
 }
@@ -45,7 +54,17 @@ impl SendAllowance {
     pub(super) fn new(config: &StreamConfig) -> SendAllowance {
         let most = WRITE_AHEAD.min(config.send_buffer).min(config.connection_send_buffer);
         let excess = Vec::new();
-        SendAllowance { writers: 0, excess, most, is_full: false, lacks_credit: false, limit: u64::MAX }
+        SendAllowance {
+            writers: 0,
+            excess,
+            most,
+            is_full: false,
+            lacks_credit: false,
+            waiting: SendQueue::new(),
+            is_roused: false,
+            offered: 0,
+            limit: u64::MAX,
+        }
     }
 
     /// A stream can be written to.
@@ -100,6 +119,21 @@ impl SendAllowance {
         if self.excess.iter().all(|sum| *sum == 0) {
             self.excess = Vec::new();
         }
+        self.waiting.release_memory();
+    }
+
+    /// Whether a writer that waits for the connection may have room.
+    #[inline]
+    pub(super) fn is_roused(&self) -> bool {
+        self.is_roused
+    }
+
+    /// The stream at `slot` has another priority.
+    pub(super) fn on_priority(&mut self, slot: Slot, id: StreamId, priority: Priority) {
+        if self.waiting.contains(slot) {
+            self.waiting.remove(slot);
+            self.waiting.push(slot, id, priority);
+        }
     }
 
     /// What a stream may always have unsent when it has `own` bytes unsent.
@@ -140,17 +174,33 @@ fn level(priority: Priority) -> usize {
 /// Local room for what a stream's writer writes, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Room {
-    free: u64,
+    /// What the stream alone would have.
+    own: u64,
     allowance: u64,
     /// The part of the connection that all its writers share.
     connection: u64,
+}
+
+impl Room {
+    fn free(&self) -> u64 {
+        self.own.min(self.connection)
+    }
+}
+
+/// What a writer that finds no room waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    /// Its own bytes to leave or to be acknowledged, or credit for its stream.
+    ForStream,
+    /// A limit of the connection.
+    ForConnection,
 }
 
 impl Streams {
     /// Bytes that the stream's writer should write now; 0 lets it wait.
     pub(super) fn capacity(&self, slot: Slot) -> u64 {
         let room = self.room(slot);
-        if room.free < room.allowance.div_ceil(4) { 0 } else { room.free.min(self.permitted(slot)) }
+        if room.free() < room.allowance.div_ceil(4) { 0 } else { room.free().min(self.permitted(slot)) }
     }
 
     #[inline]
@@ -162,7 +212,7 @@ impl Streams {
         let send_allowance = allowance.max(send.in_flight()).saturating_sub(send.unsent());
         let kept = self.limits.send_buffer.saturating_sub(send.retained());
         let connection = self.connection_room();
-        Room { free: send_allowance.min(kept).min(connection), allowance, connection }
+        Room { own: send_allowance.min(kept), allowance, connection }
     }
 
     /// What the connection may retain more, in bytes.
@@ -183,16 +233,28 @@ impl Streams {
     /// The writer finds no room and waits for it.
     pub(super) fn await_room(&mut self, slot: Slot) {
         self.slots[slot].writer = Writer::Waiting;
-        self.note_limits(slot, self.room(slot));
+        self.keep_waiting(slot, self.room(slot));
         // The peer hears of it if its limits are what keeps the writer waiting.
         self.refresh(slot);
         self.note_connection_blocked();
     }
 
     /// Remembers which limits of the connection a waiting writer waits for.
-    fn note_limits(&mut self, slot: Slot, room: Room) {
+    fn note_limits(&mut self, slot: Slot, room: Room) -> Waits {
+        let credit = self.connection_credit(slot);
+        let send = &self.slots[slot].send;
         self.send_allowance.is_full |= room.connection < room.allowance.div_ceil(2);
-        self.send_allowance.lacks_credit |= self.connection_credit(slot) <= self.slots[slot].send.unsent();
+        self.send_allowance.lacks_credit |= credit <= send.unsent();
+        let has_own = room.own >= room.allowance.div_ceil(2) && send.credit.available() > send.unsent();
+        if has_own { Waits::ForConnection } else { Waits::ForStream }
+    }
+
+    /// The writer waits on, in the queue if it is for the connection.
+    fn keep_waiting(&mut self, slot: Slot, room: Room) {
+        if self.note_limits(slot, room) == Waits::ForConnection {
+            let Stream { id, priority, .. } = self.slots[slot];
+            self.send_allowance.waiting.push(slot, id, priority);
+        }
     }
 
     /// Tells a waiting writer when it has room again.
@@ -205,12 +267,48 @@ impl Streams {
 
     fn check_waiting_writer(&mut self, slot: Slot) {
         let room = self.room(slot);
-        if room.free >= room.allowance.div_ceil(2) && self.permitted(slot) > 0 {
-            self.slots[slot].writer = Writer::Content;
-            self.notify(slot, Notices::WRITABLE);
-        } else {
-            self.note_limits(slot, room);
+        if self.suffices(slot, room) { self.tell(slot) } else { self.keep_waiting(slot, room) }
+    }
+
+    fn suffices(&self, slot: Slot, room: Room) -> bool {
+        room.free() >= room.allowance.div_ceil(2) && self.permitted(slot) > 0
+    }
+
+    /// A waiting writer has room.
+    fn tell(&mut self, slot: Slot) {
+        self.end_waiting(slot);
+        self.notify(slot, Notices::WRITABLE);
+    }
+
+    /// The stream's writer waits no more.
+    #[inline]
+    pub(super) fn end_waiting(&mut self, slot: Slot) {
+        self.slots[slot].writer = Writer::Content;
+        self.send_allowance.waiting.remove(slot);
+    }
+
+    /// Tells the first of those that wait for the connection, if it has room beside those that were told before it. Returns
+    /// whether it did; if not, the application acts on what it was told before it asks again.
+    pub(super) fn tell_next_waiting(&mut self) -> bool {
+        let offered = core::mem::take(&mut self.send_allowance.offered);
+        while let Some(slot) = self.send_allowance.waiting.front() {
+            let room = self.room(slot);
+            if self.suffices(slot, room) {
+                if offered >= room.connection.min(self.connection_credit(slot)) {
+                    return false;
+                }
+                self.send_allowance.offered = offered + room.free().min(self.permitted(slot));
+                self.tell(slot);
+                return true;
+            }
+            if self.note_limits(slot, room) == Waits::ForConnection {
+                break;
+            }
+            // What gives way next on its own stream looks at it again.
+            self.send_allowance.waiting.remove(slot);
         }
+        self.send_allowance.is_roused = false;
+        false
     }
 
     /// Retained bytes went.
@@ -219,7 +317,7 @@ impl Streams {
         let most = self.send_allowance.most.min(self.send_allowance.limit / 2);
         if self.send_allowance.is_full && self.connection_room() >= most.div_ceil(2) {
             self.send_allowance.is_full = false;
-            self.check_writers();
+            self.send_allowance.is_roused = true;
         }
     }
 
@@ -228,20 +326,15 @@ impl Streams {
         let limit = retained.unwrap_or(u64::MAX);
         if limit > core::mem::replace(&mut self.send_allowance.limit, limit) {
             self.send_allowance.is_full = false;
-            self.check_writers();
+            // The allowance of each has grown.
+            for slot in self.slots.all() {
+                self.check_writer(slot);
+            }
         }
     }
 
     /// The connection's credit grew.
     pub(super) fn on_connection_credit(&mut self) {
-        if core::mem::take(&mut self.send_allowance.lacks_credit) {
-            self.check_writers();
-        }
-    }
-
-    fn check_writers(&mut self) {
-        for slot in self.slots.all() {
-            self.check_writer(slot);
-        }
+        self.send_allowance.is_roused |= core::mem::take(&mut self.send_allowance.lacks_credit);
     }
 }

@@ -50,12 +50,13 @@ fn a_writer_is_offered_no_more_than_the_connection_permits() {
     let blocked = client.packet(1_200).map(|sent| sent.frames);
     assert_eq!(blocked, None, "was told when the last byte left");
     client.streams.on_max_data(&wire::frame::MaxData { maximum: 15 }).unwrap();
-    assert_eq!(client.take_events(), ids.iter().map(|&id| Event::Writable { id }).collect::<Vec<_>>());
+    assert_eq!(client.take_events(), [Event::Writable { id: ids[0] }]);
+    assert_eq!(client.take_events(), [Event::Writable { id: ids[1] }], "the first does not write");
     assert_eq!(fill(&mut client, &ids[1..]), 5);
     while client.packet(1_200).is_some() {}
     assert_eq!(fill(&mut client, &ids), 0, "the second was faster");
     client.streams.on_max_data(&wire::frame::MaxData { maximum: 20 }).unwrap();
-    assert_eq!(client.take_events().len(), 2);
+    assert_eq!(client.take_events().len() + client.take_events().len(), 2);
 }
 
 /// A writer that finds both limits in its way is told when the second of them gives way, whichever that is.
@@ -119,6 +120,35 @@ fn many_writers_hold_little_more_than_one() {
     assert_eq!(fill(&mut client, &ids[..1]), 256 << 10, "the share of those that have finished");
     while client.packet(1_200).is_some() {}
     assert_eq!(fill(&mut client, &ids[..1]), 256 << 10, "as much again as is in flight");
+}
+
+/// Or else each MAX_DATA frame calls thousands of writers, of which the first takes all that it permits.
+#[test]
+fn of_many_that_wait_only_those_with_room_are_told_in_the_order_of_sending() {
+    let config = StreamConfig { initial_connection_window: 1 << 20, ..generous() };
+    let [mut client, _] = pair(&config);
+    let ids = opened(&mut client, 1_000);
+    let urgent = ids[900];
+    while fill(&mut client, &ids[..1]) > 0 {
+        while client.packet(1_200).is_some() {}
+    }
+    client.take_events();
+    assert_eq!((fill(&mut client, &ids), client.take_events()), (0, Vec::new()));
+    client.streams.set_priority(urgent, Priority { urgency: 1, incremental: false });
+    let mut told = Vec::new();
+    for step in 1..=3_u64 {
+        client.streams.on_max_data(&wire::frame::MaxData { maximum: (1 << 20) + step * 16_000 }).unwrap();
+        while client.streams.has_events() {
+            let events = client.take_events();
+            // The first that is told has nothing to write this time.
+            let writers: &[StreamId] = if told.is_empty() { &[] } else { &[ids[0]] };
+            fill(&mut client, writers);
+            told.push(events);
+            while client.packet(1_200).is_some() {}
+        }
+    }
+    let one = |id| vec![Event::Writable { id }];
+    assert_eq!(told, [one(urgent), one(ids[0]), vec![], one(ids[0]), vec![], one(ids[0]), vec![]]);
 }
 
 /// RFC 9218 §10: what is urgent does not wait for what was written before it.
