@@ -117,13 +117,13 @@ fn after_an_outage_content_arrives_soon() {
     }
 }
 
-/// The aim is 2 %; a page with 30 % of packets 20 ms late comes to 3, since it ends soon after the first has taught it.
+/// Deleted, thresholds could learn from losses alone again: 3 % of a page's packets were sent twice then.
 #[test]
 fn hardly_anything_is_sent_twice_where_packets_are_only_late() {
     for (name, work, most) in
-        [("30 % by 20 ms", Page, 0.04), ("30 % by 20 ms", Bulk, 0.02), ("10 % by 8 ms", Megabyte, 0.02)]
+        [("30 % by 20 ms", Page, 0.02), ("30 % by 20 ms", Bulk, 0.02), ("10 % by 8 ms", Megabyte, 0.02)]
     {
-        for algorithm in [NewReno, Cubic, Bbr, Prague] {
+        for algorithm in [NewReno, Cubic, Bbr, Prague, Auto] {
             let record = record(Axis::Reordering, name, work, algorithm);
             assert!(record.loses_nothing && record.needless < most, "{record:?}");
         }

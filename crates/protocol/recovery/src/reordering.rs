@@ -1,18 +1,21 @@
-//! How late packets of a path arrive, learned from losses that proved to be none.
+//! How late packets of a path arrive, learned from each that others have overtaken.
 //!
-//! The thresholds of loss detection begin at three packets and 9/8 of a round trip. A packet that was declared lost and is
-//! acknowledged all the same says which of them was too small:
+//! The thresholds of loss detection begin at three packets and 9/8 of a round trip. A packet that is acknowledged after later ones, whether
+//! it had been declared lost or not, says how large they should be:
 //!
-//! - the number of packets grows to eight times what would have sufficed. How many overtake a late packet depends on the rate, which
-//!   doubles each round trip in slow start: for three of them it suffices.
-//! - the time grows to what would have sufficed, up to two round trips.
+//! - the number of packets grows to eight times what a packet needed that was declared lost, and to twice what any other one needed. How
+//!   many overtake a late packet depends on the rate, which doubles each round trip in slow start.
+//! - the time grows to a round trip and what the packet took longer, with a quarter of that in reserve, up to two round trips.
+//!
+//! A probe of the packet size counts as any other packet: in a short download it is often the first that comes late.
 //!
 //! A true loss is then found later, by at most a round trip. So the thresholds return to where they began after
 //! [`QUIET_RECOVERIES`] recoveries in which nothing came late.
 //!
 //! Rejected: a number that grows to what would have sufficed, which in slow start declares packets lost in every round (where 30 %
-//! come 20 ms late, 8 % of a page's packets); growing by steps, which does the same; time alone, as in RFC 8985, by which true losses
-//! at a full queue are found a queue's length later.
+//! come 20 ms late, 8 % of a page's packets); growing by steps, which does the same; to learn from packets alone that were declared lost (3 %
+//! of a page's packets); a time that is a multiple of the round trip, whose estimate shrinks as late packets leave it; time alone, as in
+//! RFC 8985, by which true losses at a full queue are found a queue's length later.
 //!
 //! RFC 9002 §6.1.1, §6.1.2 permit both to grow; RFC 8985 §6.2, §7.1 is the same for TCP.
 
@@ -23,10 +26,12 @@ use base::time::{Duration, Instant};
 pub const MOST_PACKETS: u64 = 10_000;
 /// It grows to so many times what would have sufficed: 2 for each round trip of slow start to come.
 const ROUNDS_AHEAD: u64 = 8;
-/// The time threshold, in eighths of a round trip. Source: RFC 9002 §6.1.2.
-const EIGHTHS: u64 = 9;
-/// It grows no further. Source: RFC 8985 §7.1 (the window is at most a round trip).
-const MOST_EIGHTHS: u64 = 16;
+/// The same for a packet for which it did suffice.
+const NEXT_ROUND: u64 = 2;
+/// The part of a round trip by which the first time threshold exceeds it. Source: RFC 9002 §6.1.2.
+const FIRST_PART: u64 = 8;
+/// The part of the lateness that is added to it.
+const RESERVE: u64 = 4;
 /// Recoveries in a row in which nothing came late, after which the path counts as orderly. Source: RFC 8985 §7.1.
 const QUIET_RECOVERIES: u32 = 16;
 
@@ -34,7 +39,8 @@ const QUIET_RECOVERIES: u32 = 16;
 #[derive(Clone, Copy, Debug)]
 pub struct Reordering {
     packets: u64,
-    eighths: u64,
+    /// How much longer than a round trip a packet may take; zero while the first threshold suffices.
+    late: Duration,
     /// Recoveries since a packet came late.
     quiet: u32,
     /// When the last of them began.
@@ -43,35 +49,30 @@ pub struct Reordering {
 
 impl Default for Reordering {
     fn default() -> Reordering {
-        Reordering { packets: PACKET_THRESHOLD, eighths: EIGHTHS, quiet: 0, recovered_at: Instant::ZERO }
+        Reordering { packets: PACKET_THRESHOLD, late: Duration::ZERO, quiet: 0, recovered_at: Instant::ZERO }
     }
 }
 
 impl Reordering {
-    /// Packets arrived that had been declared lost: the farthest was `distance` numbers below the largest acknowledged before,
-    /// the oldest left `age` ago. `rtt` is the smoothed round trip.
+    /// Packets were acknowledged after later ones: the farthest was `distance` numbers below the largest acknowledged before, the
+    /// oldest left `age` ago. `rtt` is the smoothed round trip.
     #[cold]
-    pub fn on_spurious(&mut self, distance: u64, age: Duration, rtt: Duration) {
-        if distance > self.packets {
-            self.packets = distance.saturating_mul(ROUNDS_AHEAD).min(MOST_PACKETS);
-        }
-        let eighth = rtt.as_nanos().max(8) / 8;
-        let needed = (age.as_nanos() / eighth).saturating_add(1);
-        self.eighths = self.eighths.max(needed.min(MOST_EIGHTHS));
-        self.quiet = 0;
-    }
-
-    /// A packet arrived `distance` numbers below the largest acknowledged before, and had not been declared lost.
-    #[cold]
-    pub fn on_late(&mut self, distance: u64) {
+    pub fn on_late(&mut self, distance: u64, age: Duration, rtt: Duration) {
         if distance > PACKET_THRESHOLD {
+            let rounds = if distance > self.packets { ROUNDS_AHEAD } else { NEXT_ROUND };
+            self.packets = self.packets.max(distance.saturating_mul(rounds).min(MOST_PACKETS));
+            self.quiet = 0;
+        }
+        let late = age.saturating_sub(rtt);
+        if late > rtt / FIRST_PART {
+            self.late = self.late.max(late + late / RESERVE);
             self.quiet = 0;
         }
     }
 
     /// Packets are declared lost.
     pub fn on_losses(&mut self, now: Instant, rtt: Duration) {
-        if self.packets == PACKET_THRESHOLD && self.eighths == EIGHTHS {
+        if self.packets == PACKET_THRESHOLD && self.late.is_zero() {
             return;
         }
         if now.saturating_since(self.recovered_at) > rtt {
@@ -86,8 +87,12 @@ impl Reordering {
     /// `thresholds`, as large as this path needs them.
     #[inline]
     pub fn widen(&self, thresholds: LossThresholds) -> LossThresholds {
-        let delay = thresholds.delay;
-        let delay = if self.eighths == EIGHTHS { delay } else { delay * self.eighths / EIGHTHS };
+        let mut delay = thresholds.delay;
+        if !self.late.is_zero() {
+            let round_trip = delay * FIRST_PART / (FIRST_PART + 1);
+            // RFC 8985 §7.1: no more than a round trip longer.
+            delay = delay.max(round_trip + self.late.min(round_trip));
+        }
         LossThresholds { packets: self.packets, delay, ..thresholds }
     }
 }
@@ -111,36 +116,38 @@ mod tests {
     fn thresholds_grow_to_what_suffices() {
         let mut reordering = Reordering::default();
         assert_eq!(thresholds(&reordering), (3, Duration::from_millis(90)));
-        reordering.on_spurious(2, Duration::from_millis(95), RTT);
-        assert_eq!(thresholds(&reordering), (3, Duration::from_millis(100)), "it was not the number");
-        reordering.on_spurious(40, Duration::from_millis(50), RTT);
-        assert_eq!(thresholds(&reordering), (320, Duration::from_millis(100)), "it was not time");
-        reordering.on_spurious(200, Duration::from_millis(50), RTT);
-        assert_eq!(thresholds(&reordering).0, 320, "that much was known");
-        reordering.on_spurious(u64::MAX, Duration::MAX, Duration::ZERO);
+        reordering.on_late(2, Duration::from_millis(104), RTT);
+        assert_eq!(thresholds(&reordering), (3, Duration::from_millis(110)), "it was not the number");
+        reordering.on_late(40, Duration::from_millis(50), RTT);
+        assert_eq!(thresholds(&reordering), (320, Duration::from_millis(110)), "it was not time");
+        reordering.on_late(150, Duration::from_millis(112), RTT);
+        assert_eq!(thresholds(&reordering), (320, Duration::from_millis(120)), "that number was known");
+        reordering.on_late(200, Duration::from_millis(50), RTT);
+        assert_eq!(thresholds(&reordering).0, 400, "slow start goes on");
+        reordering.on_late(u64::MAX, Duration::MAX, Duration::ZERO);
         assert_eq!(thresholds(&reordering), (MOST_PACKETS, RTT * 2));
     }
 
     #[test]
     fn a_path_that_has_become_orderly_gets_small_thresholds_again() {
         let mut reordering = Reordering::default();
-        reordering.on_spurious(40, RTT * 2, RTT);
+        reordering.on_late(40, RTT * 2, RTT);
         let mut now = Instant::ZERO + RTT;
         for round in 0..QUIET_RECOVERIES {
             now = now + RTT * 2;
             for _ in 0..5 {
                 reordering.on_losses(now, RTT);
             }
-            assert_eq!(thresholds(&reordering).0, 320, "recovery {round}");
+            assert_eq!(thresholds(&reordering), (320, RTT * 2), "recovery {round}");
         }
-        reordering.on_late(3);
+        reordering.on_late(3, RTT * 9 / 8, RTT);
         let orderly = {
             let mut orderly = reordering;
             orderly.on_losses(now + RTT * 2, RTT);
             thresholds(&orderly).0
         };
         assert_eq!(orderly, PACKET_THRESHOLD, "what the first thresholds bear is no sign");
-        reordering.on_late(4);
+        reordering.on_late(4, RTT, RTT);
         for _ in 0..QUIET_RECOVERIES {
             now = now + RTT * 4;
             reordering.on_losses(now, RTT);

@@ -209,9 +209,10 @@ impl<F: Copy> Ledger<F> {
         let end = frame_largest.map_or(0, |pn| pn + 1);
         outcome.is_largest_raised = end > self.acked_end;
         if !outcome.is_largest_raised
+            && outcome.ack_eliciting > 0
             && let Some(largest) = outcome.largest
         {
-            outcome.overtaken_by = self.acked_end.saturating_sub(largest.pn);
+            outcome.overtake(self.acked_end.saturating_sub(largest.pn), Some(largest.sent_at));
         }
         self.acked_end = self.acked_end.max(end);
         if outcome.packets > 0 {
@@ -264,11 +265,13 @@ impl<F: Copy> Ledger<F> {
                 left.add_alike(&packet, count as u32);
             } else if packet.is_ack_eliciting() {
                 late += 1;
-                if packet.is_in_flight() && !packet.flags.has(PacketFlags::MTU_PROBE) {
-                    new.spurious += 1;
-                    new.spurious_from.get_or_insert(packet.sent_at);
-                    let distance = self.acked_end.saturating_sub(pn);
-                    new.spurious_distance = new.spurious_distance.max(distance);
+                // Of the order of packets a probe of their size tells as much as any.
+                if packet.is_in_flight() {
+                    new.overtake(self.acked_end.saturating_sub(pn), Some(packet.sent_at));
+                    if !packet.flags.has(PacketFlags::MTU_PROBE) {
+                        new.spurious += 1;
+                        new.spurious_from.get_or_insert(packet.sent_at);
+                    }
                 }
             }
             new.earliest_sent_at.get_or_insert(packet.sent_at);

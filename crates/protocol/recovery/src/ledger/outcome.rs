@@ -29,8 +29,11 @@ pub struct AckOutcome {
     pub earliest_sent_at: Option<Instant>,
     /// Whether the frame's Largest Acknowledged is higher than that of any before: only then ECN counts are looked at.
     pub is_largest_raised: bool,
-    /// How many numbers the largest newly acknowledged packet lies below the largest acknowledged before; 0 if above.
+    /// How many numbers the farthest packet that came late lies below the largest acknowledged before; 0 if none came late. Late is an
+    /// ack-eliciting one that had been declared lost, or of a frame that acknowledges nothing larger than those before.
     pub overtaken_by: u64,
+    /// When the earliest of those was sent.
+    pub overtaken_from: Option<Instant>,
     /// Newly acknowledged packets that left marked ECT(0).
     pub ect0: u64,
     /// Newly acknowledged packets that left marked ECT(1).
@@ -40,8 +43,6 @@ pub struct AckOutcome {
     pub spurious: u64,
     /// When the earliest of those was sent.
     pub spurious_from: Option<Instant>,
-    /// How many numbers the farthest of those lies below the largest acknowledged before.
-    pub spurious_distance: u64,
 }
 
 impl AckOutcome {
@@ -55,7 +56,7 @@ impl AckOutcome {
         self.ect0 += new.ect0;
         self.ect1 += new.ect1;
         self.spurious += new.spurious;
-        self.spurious_distance = self.spurious_distance.max(new.spurious_distance);
+        self.overtake(new.overtaken_by, new.overtaken_from);
         self.earliest_sent_at = earlier(self.earliest_sent_at, new.earliest_sent_at);
         self.spurious_from = earlier(self.spurious_from, new.spurious_from);
         if let Some(SentPacket { pn, sent_at, .. }) = last
@@ -63,6 +64,12 @@ impl AckOutcome {
         {
             self.largest = Some(LargestAcked { pn, sent_at, is_frame_largest: false });
         }
+    }
+
+    /// A packet came late, or there is none: so many numbers below the largest, sent then.
+    pub(super) fn overtake(&mut self, by: u64, from: Option<Instant>) {
+        self.overtaken_by = self.overtaken_by.max(by);
+        self.overtaken_from = earlier(self.overtaken_from, from);
     }
 
     /// The round-trip sample of this frame, if it gives one. Source: RFC 9002 §5.1.

@@ -184,7 +184,7 @@ fn a_late_acknowledgement_of_a_lost_packet_is_spurious_until_it_is_forgotten() {
     assert_eq!((outcome.spurious, outcome.bytes, outcome.packets), (2, 0, 2));
     assert_eq!(frames, [2, 3], "their owners need not send them again");
     assert!(!outcome.is_largest_raised);
-    assert_eq!(outcome.overtaken_by, 7, "3 came after 9");
+    assert_eq!((outcome.overtaken_by, outcome.overtaken_from), (8, Some(ms(2))), "2 came after 9");
     ledger.detect_losses(ms(51), thresholds(10), &mut |_, _| {});
     assert_eq!(ledger.span(), 0, "three PTOs later nothing is left");
     assert_eq!(ack(&mut ledger, &[0..=9]).0.unwrap(), AckOutcome::default());
@@ -199,6 +199,9 @@ fn mtu_probes_are_no_sign_of_congestion_nor_of_lost_marks() {
     ack(&mut ledger, &[1..=1]).0.unwrap();
     let outcome = ledger.detect_losses(ms(100), thresholds(10), &mut |_, _| {});
     assert_eq!((outcome.bytes, outcome.congestion, outcome.ect), (1200, None, 0));
+    let late = ack(&mut ledger, &[0..=0]).0.unwrap();
+    assert_eq!((late.spurious, late.spurious_from), (0, None), "there is nothing to undo");
+    assert_eq!((late.overtaken_by, late.overtaken_from), (2, Some(ms(1))), "of the order they are a sign");
 }
 
 /// Probes of a size are lost over and over where a path does not carry it: with a packet lost by chance before or after them

@@ -65,12 +65,10 @@ impl Connection {
         if let Some(sample) = latest_rtt {
             self.on_round_trip(arrived, id, sample, ack.delay());
         }
-        if let Some(earliest) = outcome.spurious_from {
+        if let Some(earliest) = outcome.overtaken_from {
             let path = self.paths.active_mut();
             let age = now.saturating_since(earliest);
-            path.reordering.on_spurious(outcome.spurious_distance, age, path.rtt.smoothed());
-        } else if outcome.overtaken_by > 0 {
-            self.paths.active_mut().reordering.on_late(outcome.overtaken_by);
+            path.reordering.on_late(outcome.overtaken_by, age, path.rtt.smoothed());
         }
         let ce = self.on_ecn(now, id, &outcome, ack);
         self.detect_losses(now, id);
