@@ -4,7 +4,7 @@
 //! |---|---|
 //! | node.rs | what may happen on the way: a link is a list of nodes |
 //! | link.rs | one direction: what becomes of a datagram, without sockets and clocks |
-//! | codel.rs | a queue that drops early |
+//! | codel.rs, pie.rs | queues that drop early |
 //! | waits.rs | how long datagrams waited in a queue |
 //! | events.rs | what will happen when |
 //! | injector.rs | the model as middleware over a port |
@@ -20,6 +20,7 @@ pub mod hold;
 pub mod injector;
 mod link;
 pub mod node;
+mod pie;
 pub mod waits;
 
 #[cfg(test)]
@@ -31,5 +32,6 @@ pub use events::EventQueue;
 pub use hold::Hold;
 pub use injector::FaultInjector;
 pub use link::{Datagram, Link, LinkCounters, NodeOutcome};
-pub use node::{Burst, EventRate, Node, Queue, Renewal};
+pub use node::{Burst, Discipline, EventRate, Node, Queue, Renewal};
+pub use pie::Pie;
 pub use waits::Waits;

@@ -4,7 +4,8 @@
 //! when it goes on; the driver brings it to the next node then ([`Link::travel`]), or decides at once ([`Link::pass`]).
 
 use crate::codel::CoDelState;
-use crate::node::{Burst, EventRate, Node, Queue};
+use crate::node::{Burst, Discipline, EventRate, Node, Queue};
+use crate::pie::PieState;
 use crate::waits::Waits;
 use base::net::Ecn;
 use base::rng::Rng;
@@ -77,6 +78,7 @@ struct Memory {
     /// When the line is free, or the last datagram went on.
     free_at: Instant,
     codel: CoDelState,
+    pie: PieState,
 }
 
 /// A run of affected datagrams ends when the line was quiet for so long: the state of the network is bad for a while. Otherwise a
@@ -184,7 +186,10 @@ impl Link {
             Node::Police { bits_per_second, burst_bytes } => {
                 police(counters, memory, now, (datagram.size() as u64, *bits_per_second, *burst_bytes))
             }
-            Node::Queue(options) => queue_or_drop((counters, waits), options, (memory, now), datagram),
+            Node::Queue(options) => {
+                let sign = early_sign(options, memory, now, rng);
+                queue_or_drop((counters, waits), (options, sign), (memory, now), datagram)
+            }
             Node::Loss(rate) => lose(counters, is_affected(rate, memory, rng)),
             Node::Drop(ordinals) => lose(counters, ordinals.contains(&memory.seen)),
             Node::Blackhole { from, to } => lose(counters, age >= *from && age < *to),
@@ -276,12 +281,14 @@ fn queue(
 /// A line with a queue that marks or drops early, and accounts of it.
 fn queue_or_drop(
     (counters, waits): (&mut LinkCounters, &mut Waits),
-    options: &Queue,
+    (options, sign): (&Queue, Sign),
     (memory, now): (&mut Memory, Instant),
     datagram: &mut impl Datagram,
 ) -> NodeOutcome {
     let wait = memory.free_at.saturating_since(now);
-    let outcome = if drops_early(options, memory, now) {
+    let is_ect = matches!(datagram.ecn(), Ecn::Ect0 | Ecn::Ect1);
+    let is_marked = sign == Sign::Mark && is_ect;
+    let outcome = if sign != Sign::None && !is_marked {
         NodeOutcome::Gone
     } else {
         queue(memory, now, datagram.size() as u64, (options.bits_per_second, options.bytes))
@@ -290,16 +297,44 @@ fn queue_or_drop(
         counters.overflowed += 1;
     } else {
         waits.note(wait);
-        counters.marked += u64::from(mark(options, wait, datagram));
+        if is_marked {
+            datagram.set_ecn(Ecn::Ce);
+        }
+        counters.marked += u64::from(is_marked || mark(options, wait, datagram));
     }
     outcome
 }
 
-/// Whether the datagram that comes now is dropped when its turn comes.
-fn drops_early(queue: &Queue, memory: &mut Memory, now: Instant) -> bool {
-    let Some(codel) = queue.codel else { return false };
+/// What a queue's discipline has for a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sign {
+    None,
+    /// A mark if it says ECT, or else it is dropped.
+    Mark,
+    Drop,
+}
+
+/// PIE marks while it would drop no more than this. Source: RFC 8033 §5.1.
+const MOST_MARKED: f64 = 0.1;
+
+/// What the discipline has for the datagram that comes now.
+fn early_sign(queue: &Queue, memory: &mut Memory, now: Instant, rng: &mut Rng) -> Sign {
     let wait = memory.free_at.saturating_since(now);
-    memory.codel.drops(codel, now + wait, (wait, waiting(wait, queue.bits_per_second)))
+    let waiting = waiting(wait, queue.bits_per_second);
+    let (drops, may_mark) = match queue.discipline {
+        Discipline::Tail => (false, false),
+        // It is asked when the datagram's turn comes.
+        Discipline::CoDel(codel) => (memory.codel.drops(codel, now + wait, (wait, waiting)), true),
+        Discipline::Pie(pie) => {
+            let drops = memory.pie.drops(pie, now, (memory.free_at, waiting), rng);
+            (drops, memory.pie.probability() <= MOST_MARKED)
+        }
+    };
+    match (drops, queue.marks_early && may_mark) {
+        (false, _) => Sign::None,
+        (true, true) => Sign::Mark,
+        (true, false) => Sign::Drop,
+    }
 }
 
 /// Bytes that a line sends in such a time.

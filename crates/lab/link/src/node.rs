@@ -1,6 +1,7 @@
 //! What a link is made of: a short list of these for each direction.
 
 use crate::codel::CoDel;
+use crate::pie::Pie;
 use base::time::Duration;
 
 /// One thing that happens to datagrams on their way. A link passes them from node to node in the order of its list.
@@ -110,8 +111,21 @@ pub struct Queue {
     pub mark_ect1_above: Option<Duration>,
     /// The same for those that say ECT(0). Source: RFC 3168 §5.
     pub mark_ect0_above: Option<Duration>,
-    /// Datagrams are dropped before the queue is full.
-    pub codel: Option<CoDel>,
+    /// What happens before the queue is full.
+    pub discipline: Discipline,
+    /// A datagram that says ECT is marked CE where the discipline would drop it. Source: RFC 3168 §5; RFC 8033 §5.1.
+    pub marks_early: bool,
+}
+
+/// Which datagrams a queue drops before it is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discipline {
+    /// None.
+    Tail,
+    /// Those that leave it while all have waited too long for a while.
+    CoDel(CoDel),
+    /// Those that come, by a probability that follows the wait.
+    Pie(Pie),
 }
 
 /// What an address translator gives anew.

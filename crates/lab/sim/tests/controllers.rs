@@ -6,7 +6,7 @@
 use base::time::Duration;
 use recovery::congestion::Algorithm;
 use sim::Node;
-use sim::contest::{ContestRun, Flow, LinkProfile, Marking, Outcome, run, run_through};
+use sim::contest::{ContestRun, Dropping, Flow, LinkProfile, Marking, Outcome, run, run_through};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -141,12 +141,12 @@ fn a_flow_that_chooses_shares_a_bottleneck_evenly() {
 /// 0.76 at the first of these, and 89 % of the last. Deleted, it could be what auto becomes there.
 #[test]
 fn a_flow_that_chooses_shares_a_queue_that_drops_early_evenly() {
-    for (megabits, rtt_ms) in [(20, 40), (20, 150)] {
-        let link_profile = LinkProfile::new(megabits, rtt_ms, 4.0).with_codel();
+    for (dropping, rtt_ms) in [(Dropping::CoDel, 40), (Dropping::CoDel, 150), (Dropping::Pie, 40)] {
+        let link_profile = LinkProfile::new(20, rtt_ms, 4.0).with_dropping(dropping);
         for flows in [[Algorithm::Auto, Algorithm::Cubic], [Algorithm::Auto; 2]] {
             let outcome = pair(link_profile, flows);
-            assert!(outcome.jain() >= 0.9, "{rtt_ms} ms: {:?}", outcome.flows);
-            assert!(outcome.utilisation() > 0.85, "{rtt_ms} ms: {:?}", outcome.flows);
+            assert!(outcome.jain() >= 0.9, "{dropping:?}, {rtt_ms} ms: {:?}", outcome.flows);
+            assert!(outcome.utilisation() > 0.85, "{dropping:?}, {rtt_ms} ms: {:?}", outcome.flows);
         }
     }
 }
@@ -157,8 +157,9 @@ fn a_flow_that_chooses_shares_a_queue_that_drops_early_evenly() {
 fn flows_that_choose_leave_a_crowd_its_share() {
     let mixed = [Algorithm::Auto, Algorithm::Cubic];
     let link_profile = LinkProfile::new(20, 40, 1.0);
-    let early = LinkProfile::new(20, 40, 4.0).with_codel();
-    for (link_profile, flows) in [(link_profile, 4), (early, 4), (early, 8)] {
+    let early = |dropping| LinkProfile::new(20, 40, 4.0).with_dropping(dropping);
+    let (codel, pie) = (early(Dropping::CoDel), early(Dropping::Pie));
+    for (link_profile, flows) in [(link_profile, 4), (codel, 4), (codel, 8), (pie, 8)] {
         let crowd: Vec<Algorithm> = mixed.into_iter().cycle().take(flows).collect();
         let outcome = finish(&ContestRun::crowd(link_profile, &crowd, SECOND * 15, SECOND * 30));
         assert!(outcome.jain() >= 0.9, "{:?}", outcome.flows);

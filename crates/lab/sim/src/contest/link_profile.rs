@@ -1,7 +1,7 @@
 //! What a link is like.
 
 use base::time::Duration;
-use link::{Burst, CoDel, EventRate, Node, Queue};
+use link::{Burst, CoDel, Discipline, EventRate, Node, Pie, Queue};
 
 /// Datagrams that the shallowest queue holds: fewer, and not even the trains of a slow sender fit.
 const LEAST_QUEUE_BYTES: u64 = 4 * 1_500;
@@ -21,6 +21,8 @@ pub enum Marking {
     L4s,
     /// Both above fifteen milliseconds: a queue that knows ECN but not L4S.
     Classic,
+    /// Both where it would drop early otherwise.
+    Early,
 }
 
 /// When the queue drops datagrams.
@@ -31,6 +33,8 @@ pub enum Dropping {
     Tail,
     /// When datagrams wait for long, too: CoDel as for paths of the Internet. Source: RFC 8289.
     CoDel,
+    /// By a probability that follows how long datagrams wait, too: PIE as for paths of the Internet. Source: RFC 8033.
+    Pie,
 }
 
 /// A link: rate, round trip, loss, queue.
@@ -76,10 +80,10 @@ impl LinkProfile {
         LinkProfile { marking, ..self }
     }
 
-    /// The same, dropping early.
+    /// The same, dropping in another way.
     #[must_use]
-    pub const fn with_codel(self) -> LinkProfile {
-        LinkProfile { dropping: Dropping::CoDel, ..self }
+    pub const fn with_dropping(self, dropping: Dropping) -> LinkProfile {
+        LinkProfile { dropping, ..self }
     }
 
     /// The bandwidth-delay product in bytes.
@@ -99,7 +103,7 @@ impl LinkProfile {
         let two_packets = Duration::from_nanos(2 * 1_500 * 8_000_000_000 / self.bits_per_second.max(1));
         let (step, classic) = (L4S_STEP.max(two_packets), CLASSIC_STEP.max(two_packets));
         let (mark_ect1_above, mark_ect0_above) = match self.marking {
-            Marking::None => (None, None),
+            Marking::None | Marking::Early => (None, None),
             Marking::L4s => (Some(step), Some(classic)),
             Marking::Classic => (Some(classic), Some(classic)),
         };
@@ -108,7 +112,12 @@ impl LinkProfile {
             bytes: self.queue_bytes(),
             mark_ect1_above,
             mark_ect0_above,
-            codel: (self.dropping == Dropping::CoDel).then_some(CoDel::INTERNET),
+            discipline: match self.dropping {
+                Dropping::Tail => Discipline::Tail,
+                Dropping::CoDel => Discipline::CoDel(CoDel::INTERNET),
+                Dropping::Pie => Discipline::Pie(Pie::INTERNET),
+            },
+            marks_early: self.marking == Marking::Early,
         };
         let mut there = vec![Node::Queue(queue), Node::Delay(half)];
         if self.loss_ppm > 0 {

@@ -120,8 +120,8 @@ fn flow_from_json(value: &Value) -> Option<Flow> {
 }
 
 const PARTS: [Part; 4] = [Part::Alone, Part::Marked, Part::Start, Part::Pair];
-const MARKINGS: [Marking; 3] = [Marking::None, Marking::L4s, Marking::Classic];
-const DROPPINGS: [Dropping; 2] = [Dropping::Tail, Dropping::CoDel];
+const MARKINGS: [Marking; 4] = [Marking::None, Marking::L4s, Marking::Classic, Marking::Early];
+const DROPPINGS: [Dropping; 3] = [Dropping::Tail, Dropping::CoDel, Dropping::Pie];
 
 const fn part_name(part: Part) -> &'static str {
     match part {
@@ -157,13 +157,15 @@ pub(super) const fn marking(marking: Marking) -> &'static str {
         Marking::None => "none",
         Marking::L4s => "L4S",
         Marking::Classic => "classic ECN",
+        Marking::Early => "instead of drops",
     }
 }
 
-const fn dropping(dropping: Dropping) -> &'static str {
+pub(super) const fn dropping(dropping: Dropping) -> &'static str {
     match dropping {
         Dropping::Tail => "tail",
         Dropping::CoDel => "CoDel",
+        Dropping::Pie => "PIE",
     }
 }
 
@@ -174,9 +176,7 @@ mod tests {
     /// Or else a page made from a file would show something else than the page of the run.
     #[test]
     fn a_record_survives_its_file() {
-        for (part, kind) in
-            PARTS.into_iter().zip([Marking::None, Marking::L4s, Marking::Classic, Marking::None])
-        {
+        for (part, kind) in PARTS.into_iter().zip(MARKINGS) {
             let flow = Flow { algorithm: Algorithm::Bbr, share: 0.25, sent: 7, lost: 1, timeouts: 2 };
             let outcome = Outcome {
                 flows: vec![flow, Flow { algorithm: Algorithm::Prague, ..flow }],
@@ -186,8 +186,10 @@ mod tests {
                 overflowed: 1,
                 marked: 4,
             };
-            let link_profile =
-                LinkProfile::new(10, 30, 0.25).with_loss(1_000).with_marking(kind).with_codel();
+            let link_profile = LinkProfile::new(10, 30, 0.25)
+                .with_loss(1_000)
+                .with_marking(kind)
+                .with_dropping(Dropping::Pie);
             let times = [Duration::from_secs(3), Duration::from_secs(60)];
             let record = Record { part, link_profile, times, outcome };
             assert_eq!(Record::from_json(&record.to_json()), Some(record));

@@ -1,8 +1,8 @@
 //! The tables of the study.
 
 use super::grid::{ALL, LINKS, Part, pairs};
-use super::link_profile::LinkProfile;
-use super::record::{Record, marking, millis, name};
+use super::link_profile::{Dropping, LinkProfile, Marking};
+use super::record::{Record, dropping, marking, millis, name};
 use recovery::congestion::Algorithm;
 use report::model::{Cell, Row, Table};
 
@@ -119,11 +119,11 @@ pub(super) fn describe(link_profile: &LinkProfile) -> String {
     if link_profile.loss_ppm > 0 {
         text += &format!(", loss {} %", f64::from(link_profile.loss_ppm) / 1e4);
     }
-    if link_profile.marking != super::link_profile::Marking::None {
+    if link_profile.marking != Marking::None {
         text += &format!(", marks: {}", marking(link_profile.marking));
     }
-    if link_profile.dropping == super::link_profile::Dropping::CoDel {
-        text += ", CoDel";
+    if link_profile.dropping != Dropping::Tail {
+        text += &format!(", {}", dropping(link_profile.dropping));
     }
     text
 }
