@@ -6,7 +6,7 @@ use base::rng::Rng;
 use base::time::Duration;
 use sim::transfer::{Transfer, TransferPlan, TransferSimulation, Workload, build};
 use sim::{Node, ReadBehaviour, Scenario, StopReason};
-use transport::{ResumeCounters, Switch};
+use transport::{Algorithm, ResumeCounters, Switch};
 
 const LARGE: u64 = 30_000_000;
 const SMALL: u64 = 3_000_000;
@@ -27,10 +27,15 @@ struct Visits {
 
 impl Visits {
     fn new(careful_resume: Switch) -> Visits {
+        Visits::over(nodes(50, 40, PRODUCT), careful_resume, Algorithm::Cubic)
+    }
+
+    /// Over a path that is the same both ways.
+    fn over(path: Vec<Node>, careful_resume: Switch, algorithm: Algorithm) -> Visits {
         let mut scenario = Scenario::interop(5);
-        let path = || nodes(50, 40, PRODUCT);
-        (scenario.to_server, scenario.to_client) = (path(), path());
+        (scenario.to_server, scenario.to_client) = (path.clone(), path);
         scenario.server.careful_resume = careful_resume;
+        scenario.server.congestion = algorithm;
         // What the client takes at once is not what limits the sender here.
         scenario.client.streams.max_connection_window = 64 << 20;
         let lab = build(&scenario, &Workload::downloads([LARGE])).expect("a lab");
@@ -112,6 +117,59 @@ fn on_a_path_that_has_become_slower_the_loss_is_bounded_and_the_memory_corrected
     visits.download(SMALL);
     let next = visits.counters();
     assert!(next.retreated == 1 && next.jumped <= 2, "{next:?}");
+}
+
+/// Megabits a second, milliseconds of round trip, and the queue in products of both.
+type Path = (u64, u64, f64);
+
+fn path((megabits, rtt_ms, queue): Path) -> Vec<Node> {
+    nodes(megabits, rtt_ms / 2, ((megabits * rtt_ms * 125) as f64 * queue) as u64)
+}
+
+/// The time of a second visit over the time it takes without memory, after a first one over `before`.
+fn second_over_first_time(before: Path, now: Path, algorithm: Algorithm, bytes: u64) -> f64 {
+    let [with, without] = [Switch::On, Switch::Off].map(|switch| {
+        let mut visits = Visits::over(path(before), switch, algorithm);
+        visits.download(FIRST);
+        let (server, client) = visits.lab.hosts();
+        for (from, to) in [(server, client), (client, server)] {
+            visits.lab.network().borrow_mut().change_link(from, to, path(now));
+        }
+        visits.download(bytes).0
+    });
+    with / without
+}
+
+/// What is downloaded by the first visit, in bytes.
+const FIRST: u64 = 8_000_000;
+/// What is downloaded by the second visit, in bytes: less than 32 packets, a page, and more.
+const SECOND: [u64; 3] = [30_000, 600_000, SMALL];
+
+/// Paths, what they have become by the second visit, and how much of the time without memory that takes at most.
+const SECOND_VISITS: [(Path, Path, [f64; 3]); 10] = [
+    ((100, 40, 1.0), (100, 40, 1.0), [0.75, 0.68, 0.8]),
+    ((100, 150, 1.0), (100, 150, 1.0), [0.75, 0.55, 0.7]),
+    ((20, 600, 1.0), (20, 600, 1.0), [0.75, 0.57, 0.7]),
+    ((10, 150, 1.0), (10, 150, 1.0), [0.75, 0.86, 1.0]),
+    ((100, 40, 0.1), (100, 40, 0.1), [0.75, 0.75, 0.9]),
+    ((100, 40, 10.0), (100, 40, 10.0), [0.75, 0.68, 0.86]),
+    ((100, 40, 1.0), (50, 40, 1.0), [0.75, 0.72, 0.87]),
+    ((100, 40, 1.0), (20, 40, 1.0), [0.76, 0.93, 1.05]),
+    ((100, 40, 1.0), (5, 40, 1.0), [0.86, 1.05, 1.05]),
+    ((100, 40, 1.0), (100, 40, 0.1), [0.75, 0.68, 0.8]),
+];
+
+/// Memory is the default because of this.
+#[test]
+fn a_second_visit_gains_much_and_costs_little() {
+    for (before, now, most) in SECOND_VISITS {
+        for algorithm in [Algorithm::Cubic, Algorithm::Prague] {
+            let ratios = SECOND.map(|bytes| second_over_first_time(before, now, algorithm, bytes));
+            println!("{before:?} {now:?} {algorithm:?}: {ratios:.2?}");
+            let is_good = ratios.iter().zip(most).all(|(ratio, most)| *ratio <= most);
+            assert!(is_good, "{before:?}, then {now:?}, {algorithm:?}: {ratios:.2?}, at most {most:?}");
+        }
+    }
 }
 
 #[test]

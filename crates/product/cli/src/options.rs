@@ -119,13 +119,14 @@ pub(crate) struct QuicArgs {
     /// Pace in bursts of this much of the rate at most; with --pacing-burst, whichever is less.
     #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(1..=1_000_000), hide = true, help_heading = LABORATORY)]
     pub(crate) pacing_burst_us: Option<u64>,
-    /// Start new connections on paths that are known from earlier ones with half of what those carried (RFC 9959).
+    /// Start new connections on paths that are known from earlier ones with up to 32 packets, and go on with half of what those
+    /// carried (RFC 9959).
     ///
-    /// What a path carries is remembered for ten minutes, by each worker for itself. Not for --congestion bbr.
+    /// What a path carries is remembered for ten minutes, by each worker for itself. Not for --congestion bbr or --pacing off.
     #[arg(
         long,
         value_enum,
-        default_value = "off",
+        default_value = "on",
         value_name = "on|off",
         hide_possible_values = true,
         hide_short_help = true

@@ -185,7 +185,6 @@ fn what_cannot_be_served_is_said_in_one_line() {
         (&["--xdp-mode", "driver", "--datapath", "mmsg"], 1, "--xdp-mode means nothing to --datapath mmsg"),
         (&["--busy-poll", "20"], 1, "--busy-poll means nothing to --datapath gso"),
         (&["--without", "gro", "--datapath", "mmsg"], 1, "--without gro means nothing to --datapath mmsg"),
-        (&["--careful-resume", "on", "--pacing", "off"], 1, "careful_resume needs pacing"),
         (&["--workers", "0"], 2, "from 1 to 255, or auto"),
         (&["--pin", "4000"], 1, "core 4000 does not exist"),
         (&["--pin", "x"], 2, "cores such as 0,2-5"),
@@ -270,7 +269,7 @@ fn what_is_tuned_or_left_out_carries_the_same_bytes() {
 /// What connections have learned is in the summary, for each worker.
 #[test]
 fn careful_resume_is_accounted_for() {
-    let server = Server::start(&["--careful-resume", "on"]);
+    let server = Server::start(&[]);
     // A round trip of 30 ms: the product with whatever rate this machine has is large enough to be remembered.
     server.check("20MB", &["--hold-received", "30000"]);
     server.check("1MB", &["--hold-received", "30000"]);

@@ -169,8 +169,8 @@ impl TransportConfig {
         self
     }
 
-    /// Whether connections start from half of what an earlier one to the same address has reached. Default: no.
-    /// Source: RFC 9959.
+    /// Whether connections start with up to 32 packets, and go on with half of what an earlier one to the same address has reached.
+    /// Default: yes. Source: RFC 9959.
     pub fn careful_resume(&mut self, is_on: bool) -> &mut Self {
         self.settings.careful_resume = if is_on { Switch::On } else { Switch::Off };
         self

@@ -1,6 +1,6 @@
 //! Where endpoint and connection meet: connections begin, their connection IDs are registered, and they are forgotten.
 
-use crate::config::{Switch, TransportConfig};
+use crate::config::TransportConfig;
 use crate::connection::{Connection, ConnectionSetup, FirstInitial, News};
 use crate::endpoint::{Endpoint, Incoming};
 use base::net::Addresses;
@@ -98,7 +98,7 @@ impl Endpoint {
 
     /// What an earlier connection has found out about the path.
     fn resume(&mut self, now: Instant, config: &TransportConfig, connection: &mut Connection) {
-        if config.careful_resume == Switch::On
+        if config.remembers_paths()
             && config.congestion != Algorithm::Bbr
             && let Some(saved) = self.recall(now, &connection.addresses())
         {

@@ -48,8 +48,8 @@ pub struct TransportConfig {
     pub slow_start: SlowStart,
     /// Whether and in which bursts a window is spread over its round trip. Default: on, in trains of a millisecond.
     pub pacing: Pacing,
-    /// Whether connections remember what their path carried, and start from half of what an earlier one remembers (RFC 9959).
-    /// Needs pacing; BBR connections do neither. Default: off.
+    /// Whether connections remember what their path carried, and start from what an earlier one remembers (RFC 9959): with up to 32
+    /// packets, and then with half of it. Without pacing, and with BBR, connections do neither. Default: on.
     pub careful_resume: Switch,
     /// The round-trip time assumed before the first sample. Source: RFC 9002 §6.2.2. Default: 333 ms.
     pub initial_rtt: Duration,
@@ -115,7 +115,7 @@ impl Default for TransportConfig {
             congestion: Algorithm::Cubic,
             slow_start: SlowStart::HyStart,
             pacing: Pacing::default(),
-            careful_resume: Switch::Off,
+            careful_resume: Switch::On,
             initial_rtt: Duration::from_millis(333),
             streams: StreamConfig::default(),
             max_datagram_frame_size: 0,
@@ -183,6 +183,11 @@ impl core::fmt::Display for InvalidConfig {
 impl core::error::Error for InvalidConfig {}
 
 impl TransportConfig {
+    /// Whether connections remember what their path carried.
+    pub(crate) fn remembers_paths(&self) -> bool {
+        self.careful_resume == Switch::On && self.pacing != Pacing::Off
+    }
+
     /// Checks the settings against each other.
     ///
     /// # Errors
@@ -205,9 +210,6 @@ impl TransportConfig {
         }
         if self.ack_every == 0 {
             return Err(InvalidConfig("ack_every must be at least 1"));
-        }
-        if self.careful_resume == Switch::On && self.pacing == Pacing::Off {
-            return Err(InvalidConfig("careful_resume needs pacing"));
         }
         let versions = [Some(self.version), self.preferred_version];
         if versions.into_iter().flatten().any(|version| !version.is_supported()) {

@@ -261,7 +261,7 @@ impl Controller {
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight: u64) {
         each!(&mut self.kind, inner => inner.on_sent(now, bytes, in_flight));
-        if self.resume().is_some() {
+        if self.resume().is_some_and(|resume| resume.phase() != ResumePhase::Normal) {
             let window = self.window();
             let orders = self.resume_mut().map(|resume| resume.on_sent(now, bytes, in_flight, window));
             self.obey(orders.unwrap_or_default());
@@ -274,27 +274,41 @@ impl Controller {
             self.control(now, acked);
             return;
         }
-        if self.resume().is_some() {
-            self.control_resumed(now, acked);
-        } else {
-            self.control(now, acked);
+        match self.resume_mut() {
+            Some(resume) if resume.phase() == ResumePhase::Normal => {
+                resume.observe(now, acked);
+                let is_over = resume.is_over();
+                self.control(now, acked);
+                if is_over {
+                    self.forget_resume();
+                }
+            }
+            Some(_) => self.control_resumed(now, acked),
+            None => self.control(now, acked),
         }
         if let Some(cause) = self.judge_mut().and_then(|judge| judge.on_ack(now, acked)) {
             self.exchange(now, cause, acked.rtt);
         }
     }
 
-    /// Beside careful resume, which ends with its last order.
+    /// Beside careful resume, which gives orders.
     fn control_resumed(&mut self, now: Instant, acked: &AckedBytes) {
         let window = self.window();
         let orders = self.resume_mut().map(|resume| resume.on_ack(now, acked, window)).unwrap_or_default();
         self.control(now, &AckedBytes { app_limited: acked.app_limited || orders.hold, ..*acked });
         self.obey(orders);
-        if self.resume().is_some_and(|resume| resume.is_over())
-            && let Some(beside) = &mut self.beside
-        {
-            beside.resume = None;
+        if self.resume().is_some_and(|resume| resume.is_over()) {
+            self.forget_resume();
         }
+    }
+
+    /// Nothing is beside the controller any more, but a judge.
+    #[cold]
+    fn forget_resume(&mut self) {
+        self.beside.take_if(|beside| {
+            beside.resume = None;
+            beside.judge.is_none()
+        });
     }
 
     /// The other controller goes on with what this one has learned.

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! A machine beside a loss-based controller: it sees the same events first and gives orders about the window. Until the
-//! initial window has arrived without a sign of congestion nothing is different (Reconnaissance). Then, if the round trip is
-//! what it was, the window jumps to half of the remembered capacity and does not grow (Unvalidated), paced over one round
+//! initial window has arrived without a sign of congestion it is hardly different (Reconnaissance): once the first round trip is what
+//! it was, a quarter of the remembered capacity may be under way, 32 packets at most. Then, if the round trip still
+//! is what it was, the window jumps to half of the remembered capacity and does not grow (Unvalidated), paced over one round
 //! trip. When that has been sent, has begun to be acknowledged, or a round trip has passed, the window becomes what is in
 //! flight and slow start goes on (Validating), until all of it has arrived. A sign of congestion on the way shrinks the
 //! window to half of what has arrived, and it stays there until the tentative packets have left the path (SafeRetreat).
@@ -25,8 +26,10 @@
 //!
 //! Packets are told apart by the time at which they left, as recovery periods are: packets of one train are one. BBR has its
 //! own notion of what a path carries and is not resumed.
+//! Where a round trip takes less than a millisecond there is nothing to observe, and the machine is over with the first one.
 //! Rejected: jumping to the whole of what was remembered (the source forbids it); a jump where nothing is paced, on round
-//! trips of less than a millisecond (slow start is over before it would help).
+//! trips of less than a millisecond (slow start is over before it would help); a larger beginning before the first round trip is
+//! known (another path may have the same addresses).
 //!
 //! RFC 9959 (draft-ietf-tsvwg-careful-resume-24).
 
@@ -41,6 +44,11 @@ use base::time::{Duration, Instant};
 pub const MAX_JUMP: u64 = 8 << 20;
 /// Capacities of fewer initial windows than this are not worth remembering. Source: RFC 9959, observing.
 const WORTHWHILE: u64 = 4;
+/// What is under way until the initial window has arrived is at most so many packets, if the path carried more. RFC 9002 §7.2 has 10 for a
+/// path of which nothing is known.
+const LARGEST_BEGINNING: u64 = 32;
+/// And at most this part of the remembered capacity.
+const BEGINNING_DIVISOR: u64 = 4;
 /// The part of the remembered capacity that is tried. Source: RFC 9959, setting the jump_cwnd.
 const JUMP_DIVISOR: u64 = 2;
 /// A round trip of this part of the remembered one or less is another path's. Source: RFC 9959, minimum RTT too small.
@@ -233,7 +241,12 @@ impl Resume {
 
     /// Whether it has nothing to do any more.
     pub(super) fn is_over(&self) -> bool {
-        self.is_for_silence && self.state == State::Normal
+        self.state == State::Normal && (self.is_for_silence || !self.given && self.is_too_short())
+    }
+
+    /// Whether the path's round trip is too short for any of this.
+    fn is_too_short(&self) -> bool {
+        self.min_rtt.is_some_and(|rtt| rtt < SHORTEST_RTT)
     }
 
     pub(super) fn report(&self) -> Report {
@@ -256,7 +269,8 @@ impl Resume {
             return None;
         }
         let least = WORTHWHILE * initial_window(self.mtu);
-        let learned = self.min_rtt.zip(self.observer.capacity().filter(|capacity| *capacity >= least));
+        let rtt = self.min_rtt.filter(|rtt| *rtt >= SHORTEST_RTT);
+        let learned = rtt.zip(self.observer.capacity().filter(|capacity| *capacity >= least));
         let saved_parameters = match (self.phase(), learned) {
             (Phase::Reconnaissance, _) => SavedParametersUpdate::Unused,
             // What a retreat has seen is no measure of what is free now.
@@ -319,12 +333,18 @@ impl Resume {
         }
     }
 
-    pub(super) fn on_ack(&mut self, now: Instant, acked: &AckedBytes, window: u64) -> Orders {
-        self.min_rtt = match (self.min_rtt, acked.latest_rtt) {
-            (Some(min), Some(latest)) => Some(min.min(latest)),
-            (min, latest) => min.or(latest),
-        };
+    /// What an acknowledgement tells of the path.
+    #[inline]
+    pub(super) fn observe(&mut self, now: Instant, acked: &AckedBytes) {
+        if let Some(latest) = acked.latest_rtt {
+            self.min_rtt = Some(self.min_rtt.map_or(latest, |min| min.min(latest)));
+        }
         self.observer.on_ack(now, acked, self.min_rtt);
+    }
+
+    /// Observes as well.
+    pub(super) fn on_ack(&mut self, now: Instant, acked: &AckedBytes, window: u64) -> Orders {
+        self.observe(now, acked);
         let latest = acked.latest_rtt;
         match &mut self.state {
             State::Normal => Orders::default(),
@@ -332,7 +352,11 @@ impl Resume {
                 *arrived = arrived.saturating_add(acked.bytes);
                 //= rfc9959/3.2#6
                 let (saved, has_arrived) = (*saved, *arrived >= initial_window(self.mtu));
-                self.confirm(now, acked, has_arrived.then_some(saved), window)
+                if has_arrived {
+                    self.confirm(now, acked, saved, window)
+                } else {
+                    self.begin(now, saved, window)
+                }
             }
             State::Unvalidated { saved, border, entered, rtt, pipe } => {
                 *pipe = pipe.saturating_add(acked.bytes);
@@ -370,15 +394,21 @@ impl Resume {
         }
     }
 
-    /// Reconnaissance: jumps if the path is confirmed, which it is if `arrived` has something, and the sender has more to send.
-    fn confirm(
-        &mut self,
-        now: Instant,
-        acked: &AckedBytes,
-        arrived: Option<SavedParameters>,
-        window: u64,
-    ) -> Orders {
-        let (Some(saved), Some(min)) = (arrived, self.min_rtt) else { return Orders::default() };
+    /// Reconnaissance: the window of a path whose round trips are those that are remembered.
+    fn begin(&self, now: Instant, saved: SavedParameters, window: u64) -> Orders {
+        let is_known =
+            |min| now <= saved.valid_until && min >= SHORTEST_RTT && !is_other_path(min, saved.rtt);
+        if self.silence.is_some() || !self.min_rtt.is_some_and(is_known) {
+            return Orders::default();
+        }
+        let most = LARGEST_BEGINNING * u64::from(self.mtu);
+        let size = (saved.capacity / BEGINNING_DIVISOR).min(most);
+        Orders { window: (size > window).then_some(size), ..Orders::default() }
+    }
+
+    /// The initial window has arrived: jumps if the path is confirmed, and the sender has more to send.
+    fn confirm(&mut self, now: Instant, acked: &AckedBytes, saved: SavedParameters, window: u64) -> Orders {
+        let Some(min) = self.min_rtt else { return Orders::default() };
         //= rfc9959/3.2#4
         if now > saved.valid_until {
             return self.finish(Outcome::Expired);
@@ -473,6 +503,7 @@ struct Observer {
 }
 
 impl Observer {
+    #[inline]
     fn on_ack(&mut self, now: Instant, acked: &AckedBytes, min_rtt: Option<Duration>) {
         let start = *self.round_start.get_or_insert(now);
         self.bytes = self.bytes.saturating_add(acked.bytes);
@@ -481,9 +512,8 @@ impl Observer {
         }
         // A round trip has passed since a packet left; it may have been prolonged by a queue, which carries nothing.
         let (span, rtt) = (now.saturating_since(start), min_rtt.unwrap_or(Duration::ZERO));
-        let carried =
-            u128::from(self.bytes) * u128::from(rtt.as_nanos()) / u128::from(span.max(rtt).as_nanos().max(1));
-        self.best[0] = self.best[0].max(u64::try_from(carried).unwrap_or(u64::MAX));
+        let part = rtt.as_nanos() as f64 / span.max(rtt).as_nanos().max(1) as f64;
+        self.best[0] = self.best[0].max((self.bytes as f64 * part) as u64);
         (self.round_start, self.bytes) = (Some(now), 0);
         self.rounds += 1;
         if self.rounds == ROUNDS_REMEMBERED {

@@ -70,9 +70,10 @@ impl Template {
     /// The controller of a path that has carried nothing yet, and what watches over its marks.
     fn control(&self, size: u16) -> (Controller, EcnValidator) {
         let congestion = Controller::new(self.congestion, size).with_slow_start(self.config.slow_start);
-        let congestion = match self.config.careful_resume {
-            Switch::On => congestion.with_resume(self.saved.as_deref().copied(), size),
-            Switch::Off => congestion,
+        let congestion = if self.config.remembers_paths() {
+            congestion.with_resume(self.saved.as_deref().copied(), size)
+        } else {
+            congestion
         };
         let ecn = match self.config.ecn {
             Switch::On => EcnValidator::new().with_mark(congestion.ecn_mark()),

@@ -135,6 +135,43 @@ fn nothing_jumps_before_the_initial_window_has_arrived_or_without_more_to_send()
     assert_eq!(sender.phase(), Phase::Unvalidated);
 }
 
+/// The first round trip allows more than RFC 9002 does for a path of which nothing is known, and no more than was carried.
+#[test]
+fn a_known_path_begins_with_up_to_32_packets() {
+    let after_first = |saved: SavedParameters, rtt: Duration| {
+        let mut sender = Sender::new(Some(saved));
+        let sent_at = sender.now;
+        sender.send(2_400);
+        sender.now = sender.now + rtt;
+        sender.resume.on_ack(sender.now, &sender.acked(2_400, sent_at, 0), sender.window).window
+    };
+    let carried = |capacity| SavedParameters { capacity, ..SAVED };
+    assert_eq!(after_first(SAVED, RTT), Some(32 * 1_200));
+    assert_eq!(after_first(carried(100_000), RTT), Some(25_000), "a quarter of what was carried");
+    assert_eq!(after_first(carried(48_000), RTT), None, "no more than any path has");
+    assert_eq!(after_first(SAVED, RTT / 2), None, "another path");
+    assert_eq!(after_first(SavedParameters { valid_until: Instant::ZERO, ..SAVED }, RTT), None, "too old");
+    let short = Duration::from_micros(900);
+    assert_eq!(after_first(SavedParameters { rtt: short, ..SAVED }, short), None, "nothing would be paced");
+}
+
+/// Nothing that could be learned would be used.
+#[test]
+fn nothing_is_observed_where_round_trips_are_short() {
+    for (rtt_us, is_over) in [(999, true), (1_000, false)] {
+        let mut sender = Sender::new(None);
+        sender.arrive(Duration::from_micros(rtt_us));
+        assert_eq!(sender.resume.is_over(), is_over, "{rtt_us} us");
+    }
+    let mut controller = resumed(Algorithm::Cubic, None);
+    let (sent_at, rtt) = (Instant::ZERO + Duration::from_secs(1), Duration::from_micros(999));
+    controller.on_sent(sent_at, 12_000, 12_000);
+    let now = sent_at + rtt;
+    let acked = AckedBytes { rtt, ..Sender { now, ..Sender::new(None) }.acked(12_000, sent_at, 0) };
+    controller.on_ack(now, &acked);
+    assert!(controller.beside.is_none(), "later acknowledgements cost nothing more");
+}
+
 #[test]
 fn congestion_before_the_jump_ends_it() {
     let mut sender = Sender::new(Some(SAVED));
