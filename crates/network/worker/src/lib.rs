@@ -7,6 +7,7 @@
 
 mod app;
 mod call_list;
+mod crowd;
 pub mod hand_off;
 mod receive_context;
 #[cfg(feature = "tokio")]

@@ -12,6 +12,7 @@
 //! and sent everything; all other connections cost nothing.
 
 use crate::app::{App, ConnectionEntry, Next};
+use crate::crowd::Crowd;
 use crate::hand_off::{HandOffCounters, HandOffMember};
 use crate::receive_context::{Origin, ReceiveContext};
 use crate::wheel::Wheel;
@@ -73,6 +74,7 @@ pub struct Worker<P, A: App> {
     /// Connections that the application wants to act, for the duration of a call.
     called: Vec<Handle>,
     wheel: Wheel<Handle>,
+    crowd: Crowd,
     now: Instant,
     busy_at: Instant,
     /// The port holds trains back until they depart. As of the beginning: should a port stop doing so, trains leave up to
@@ -108,6 +110,7 @@ impl<P: Port, A: App> Worker<P, A> {
             round: Vec::new(),
             called: Vec::new(),
             wheel: Wheel::new(now),
+            crowd: Crowd::new(now),
             now,
             busy_at: now,
             holds_trains,
@@ -324,6 +327,7 @@ impl<P: Port, A: App> Worker<P, A> {
         // A turn that did something is followed by the next one at once.
         let took = if self.busy_at == last { self.now.saturating_since(last) } else { Duration::ZERO };
         self.endpoint.on_turn(self.now, took);
+        self.crowd.on_turn(self.now);
         let mut trains = self.port.poll()?;
         self.receive(trains);
         if self.has_handed_over() {
@@ -504,6 +508,9 @@ impl<P: Port, A: App> Worker<P, A> {
             if !core::mem::replace(&mut entry.is_limited, true) {
                 let local = entry.connection.addresses().local.ip();
                 entry.connection.limit_packet_size(self.port.largest_payload(local));
+            }
+            if let Some(span) = self.crowd.count(&mut entry.counted) {
+                entry.connection.set_train_span(span);
             }
             // Before the peer hears of new connection IDs: datagrams to an ID that leads nowhere are answered by a reset.
             self.endpoint.update(handle, &mut entry.connection);

@@ -12,6 +12,9 @@
 //! while there is nothing to send. What a sender is owed that was woken late still leaves at once, in several trains: a
 //! limit that cost rate would be a second congestion controller.
 //!
+//! Where many connections share a worker, a train of a slow one may hold more of the rate ([`Pacer::set_train_span`]), up to
+//! ten packets: or else the worker is woken for each packet of each connection, and nothing leaves in trains any more.
+//!
 //! Where the data path holds trains back until they depart (SO_TXTIME and the fq queueing discipline), the pacer looks
 //! ahead: a train whose bytes will be there within [`HORIZON`] is released now, with the time at which it departs, and
 //! the tokens go below zero. One wake-up then serves three trains, and none of them leaves late. Departures never go
@@ -94,6 +97,8 @@ impl Burst {
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
     pacing: Pacing,
+    /// How much of the rate a train may hold, as far as it is no more than [`BURST_PACKETS`].
+    train_span: Duration,
     rate: Rate,
     /// Bytes that may leave. Below zero after a probe that left unasked.
     tokens: f64,
@@ -136,6 +141,7 @@ impl Pacer {
     pub fn new(now: Instant, mtu: u16) -> Pacer {
         let mut pacer = Pacer {
             pacing: Pacing::default(),
+            train_span: QUANTUM,
             rate: Rate::UNLIMITED,
             tokens: 0.0,
             depth: 0.0,
@@ -180,13 +186,24 @@ impl Pacer {
         self.train = train;
         self.largest = if burst.is_free() { u64::MAX } else { train as u64 };
         if burst.is_free() {
-            self.depth = train.max(packet * BURST_PACKETS as f64) + late;
+            let always = packet * BURST_PACKETS as f64;
+            if self.train_span > QUANTUM {
+                self.train = train.max(rate.bytes_in(self.train_span).min(always));
+            }
+            self.depth = train.max(always) + late;
             self.rest = self.depth;
         } else {
             self.depth = train + late;
             self.rest = train;
         }
         self.tokens = self.tokens.min(self.depth);
+    }
+
+    /// How seldom the sender wants to be woken: a train holds so much of the rate, as far as that is no more than ten packets, which
+    /// may always leave back to back (RFC 9002 §7.7). For default bursts, from the next [`Pacer::set_rate`] on; less than
+    /// a millisecond changes nothing.
+    pub fn set_train_span(&mut self, span: Duration) {
+        self.train_span = span;
     }
 
     /// What the data path does with departure times.

@@ -60,6 +60,22 @@ fn ten_packets_leave_at_once_then_a_train_a_millisecond() {
     assert_eq!(pacer.next_release(), None);
 }
 
+/// Deleted, a thousand slow connections could wake their worker for each packet, or leave in bursts that RFC 9002 §7.7 rules out.
+#[test]
+fn a_span_makes_trains_of_up_to_ten_packets() {
+    let span = Duration::from_millis(20);
+    for (rate, packets) in [(100_000, 1), (290_400, 4), (2_000_000, 10), (12_500_000, 10), (20_000_000, 13)] {
+        let mut pacer = Pacer::new(Instant::ZERO, MTU);
+        pacer.set_train_span(span);
+        pacer.set_rate(per_second(rate), MTU);
+        let burst = pacer.allowance(Instant::ZERO);
+        pacer.on_sent(Instant::ZERO, burst);
+        assert_eq!(pacer.allowance(Instant::ZERO), 0);
+        let next = pacer.next_release().unwrap();
+        assert_eq!(pacer.allowance(next) / u64::from(MTU), packets, "{rate} B/s");
+    }
+}
+
 #[test]
 fn probes_leave_unasked_and_are_paid_for_later() {
     let mut pacer = Pacer::new(Instant::ZERO, MTU);

@@ -265,6 +265,12 @@ impl Connection {
         self.paths.use_departure_times();
     }
 
+    /// For a caller that has many connections and wants to be woken seldom: what is paced leaves in trains of up to so much of
+    /// the rate. They stay within ten packets and a quarter of the round trip, or are as they would be without.
+    pub fn set_train_span(&mut self, span: Duration) {
+        self.paths.set_train_span(span);
+    }
+
     /// The interface takes no UDP payload of more than `bytes`: nothing larger is tried. To be told before the first packet.
     pub fn limit_packet_size(&mut self, bytes: usize) {
         let limit = u16::try_from(bytes).unwrap_or(u16::MAX);

@@ -279,6 +279,14 @@ impl Paths {
         }
     }
 
+    /// How much of its rate a path may save up for a train, within a quarter of its round trip: as much as leaves at a time on paths
+    /// that are not paced.
+    pub(crate) fn set_train_span(&mut self, span: Duration) {
+        for path in core::iter::once(&mut self.active).chain(&mut self.others) {
+            path.pacer.set_train_span(span.min(path.rtt.smoothed() / 4));
+        }
+    }
+
     /// A Handshake packet came: the peer is at the path's address, unless its IP address has changed since the handshake began.
     /// Where only the port has, all that was sent went to that IP address. Source: RFC 9000 §8.1.
     pub(crate) fn on_handshake_packet(&mut self, id: PathId) {
