@@ -183,6 +183,19 @@ impl Link {
                 counters.overflowed += u64::from(outcome == NodeOutcome::Gone);
                 outcome
             }
+            Node::Steps { bits_per_second, queue_bytes } => {
+                let wait = memory.free_at.saturating_since(now);
+                let (waiting, rate) = sent_by_steps(bits_per_second, (age, age + wait));
+                let outcome = take_turn(memory, now, datagram.size() as u64, (rate, waiting, *queue_bytes));
+                counters.overflowed += u64::from(outcome == NodeOutcome::Gone);
+                outcome
+            }
+            Node::Gather(turn) => {
+                let turn = turn.as_nanos().max(1);
+                NodeOutcome::At(now + Duration::from_nanos((turn - age.as_nanos() % turn) % turn))
+            }
+            Node::Thin { up_to, .. } if datagram.size() > *up_to => NodeOutcome::On,
+            Node::Thin { keep, longest, .. } => lose(counters, thins_out(memory, now, (*keep, *longest))),
             Node::Police { bits_per_second, burst_bytes } => {
                 police(counters, memory, now, (datagram.size() as u64, *bits_per_second, *burst_bytes))
             }
@@ -267,15 +280,46 @@ fn queue(
     len: u64,
     (bits_per_second, queue_bytes): (u64, u64),
 ) -> NodeOutcome {
-    let rate = u128::from(bits_per_second.max(1));
     let wait = memory.free_at.saturating_since(now);
-    if waiting(wait, bits_per_second.max(1)).saturating_add(len) > queue_bytes && !wait.is_zero() {
+    let bits_per_second = bits_per_second.max(1);
+    take_turn(memory, now, len, (bits_per_second, waiting(wait, bits_per_second), queue_bytes))
+}
+
+/// The same, where so many bytes wait.
+fn take_turn(
+    memory: &mut Memory,
+    now: Instant,
+    len: u64,
+    (bits_per_second, waiting, queue_bytes): (u64, u64, u64),
+) -> NodeOutcome {
+    if waiting.saturating_add(len) > queue_bytes && memory.free_at > now {
         return NodeOutcome::Gone;
     }
-    let nanos = u128::from(len) * 8_000_000_000 / rate;
+    let nanos = u128::from(len) * 8_000_000_000 / u128::from(bits_per_second.max(1));
     let time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
     memory.free_at = memory.free_at.max(now) + time;
     NodeOutcome::At(memory.free_at)
+}
+
+/// The bytes that a line sends from a time of day to another, at rates that change, and the rate at the end in bits a second.
+fn sent_by_steps(steps: &[(Duration, u64)], (from, to): (Duration, Duration)) -> (u64, u64) {
+    let first = steps.partition_point(|(at, _)| *at <= from).saturating_sub(1);
+    let (mut bytes, mut rate, mut begun) = (0, 1, from);
+    for (at, bits_per_second) in steps.iter().skip(first).take_while(|(at, _)| *at <= to) {
+        bytes += waiting(at.saturating_sub(begun), rate);
+        (rate, begun) = (*bits_per_second, begun.max(*at));
+    }
+    (bytes + waiting(to.saturating_sub(begun), rate), rate)
+}
+
+/// Whether a small datagram is one of those that do not pass.
+fn thins_out(memory: &mut Memory, now: Instant, (keep, longest): (u32, Duration)) -> bool {
+    let is_due = memory.run + 1 >= keep || now.saturating_since(memory.free_at) >= longest;
+    memory.run = if is_due { 0 } else { memory.run + 1 };
+    if is_due {
+        memory.free_at = now;
+    }
+    !is_due
 }
 
 /// A line with a queue that marks or drops early, and accounts of it.
@@ -453,6 +497,48 @@ mod tests {
             assert!(at >= last && at <= now + most, "{at:?} after {last:?} at {now:?}");
             last = at;
         }
+    }
+
+    /// Deleted, a step could reorder what waits, or come when a datagram arrives and not when the line gets to it.
+    #[test]
+    fn a_line_has_the_rate_of_the_moment() {
+        let ms = Duration::from_millis;
+        let steps = vec![(ms(0), 8_000_000), (ms(2), 800_000), (ms(20), 8_000_000)];
+        let mut link =
+            Link::new(vec![Node::Steps { bits_per_second: steps, queue_bytes: 10_000 }], Rng::from_u64(1));
+        let mut pass = |at: u64| link.pass(0, (Instant::ZERO + ms(at), ms(at)), &mut Bytes(1_000));
+        let at = |millis: u64| NodeOutcome::At(Instant::ZERO + ms(millis));
+        assert_eq!([pass(0), pass(0), pass(0), pass(1)], [at(1), at(2), at(12), at(22)]);
+        assert_eq!([pass(1), pass(40)], [at(23), at(41)], "as fast as before");
+        let waits =
+            sent_by_steps(&[(ms(0), 8_000_000), (ms(2), 800_000), (ms(20), 8_000_000)], (ms(1), ms(22)));
+        assert_eq!(waits, (1_000 + 1_800 + 2_000, 8_000_000));
+    }
+
+    #[test]
+    fn a_turn_lets_all_pass_that_wait() {
+        let turn = Duration::from_millis(10);
+        let mut link = Link::new(vec![Node::Gather(turn)], Rng::from_u64(1));
+        let mut pass = |ms: u64| {
+            let age = Duration::from_millis(ms);
+            link.pass(0, (Instant::ZERO + age, age), &mut Bytes(40))
+        };
+        let at = |ms: u64| NodeOutcome::At(Instant::ZERO + Duration::from_millis(ms));
+        assert_eq!([pass(1), pass(9), pass(10), pass(11)], [at(10), at(10), at(10), at(20)]);
+    }
+
+    #[test]
+    fn one_in_so_many_small_ones_passes_and_one_after_a_pause() {
+        let thin = Node::Thin { up_to: 100, keep: 3, longest: Duration::from_millis(50) };
+        let mut link = Link::new(vec![thin], Rng::from_u64(1));
+        let mut passes = |ms: u64, size: usize| {
+            let age = Duration::from_millis(ms);
+            link.pass(0, (Instant::ZERO + age, age), &mut Bytes(size)) == NodeOutcome::On
+        };
+        let few = [60, 61, 62, 63, 64].map(|ms| passes(ms, 40));
+        assert_eq!(few, [true, false, false, true, false]);
+        assert!(passes(65, 101) && !passes(66, 40) && passes(67, 40) && passes(117, 40));
+        assert_eq!(link.counters.lost, 4);
     }
 
     /// Deleted, a new rate could let what waits overtake itself, or a new option could shift the sequence of losses.

@@ -18,6 +18,26 @@ pub enum Node {
         /// Bytes that may wait.
         queue_bytes: u64,
     },
+    /// The same as [`Node::Rate`], with a rate that changes.
+    Steps {
+        /// Bits a second from each time on, ascending; the first also before. A datagram leaves at the rate of the moment at which the line
+        /// begins with it, and what waits keeps its departure when the rate changes.
+        bits_per_second: Vec<(Duration, u64)>,
+        /// Bytes that may wait.
+        queue_bytes: u64,
+    },
+    /// Datagrams wait for the next multiple of this time and then go on together: what a shared medium does that grants turns.
+    Gather(Duration),
+    /// Of datagrams of at most `up_to` bytes, mostly acknowledgements, one in `keep` passes, and one that comes when none has passed
+    /// for `longest`; the others are lost.
+    Thin {
+        /// Bytes of the largest that is thinned out.
+        up_to: usize,
+        /// One in so many passes.
+        keep: u32,
+        /// The longest time without any.
+        longest: Duration,
+    },
     /// What exceeds this many bits a second, and a burst, is lost; nothing waits.
     Police {
         /// Bits a second.

@@ -5,11 +5,11 @@ use sim::transfer::{Workload, build, drive, verify};
 use sim::{Node, Scenario};
 use transport::Counters;
 
-/// A download of 10 MB over 20 ms, on the way of which this happens: its time, and what server and client counted.
+/// A download of 10 MB over 20 ms, on the way of which this happens and nothing overflows: its time, and what server and client counted.
 fn download(lateness: Node) -> Result<(f64, Counters, Counters), String> {
     let mut scenario = Scenario::interop(11);
     scenario.to_client = vec![
-        Node::Rate { bits_per_second: 100_000_000, queue_bytes: 500_000 },
+        Node::Rate { bits_per_second: 100_000_000, queue_bytes: 4_000_000 },
         Node::Delay(Duration::from_millis(10)),
         lateness,
     ];

@@ -116,8 +116,8 @@ impl From<CreditAtRest> for Credit {
 /// What part of a window must be consumed before the peer hears of a new limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// For bytes: few frames, and the peer still has half a window to send meanwhile.
-    Half,
+    /// For bytes: few frames, and one that is lost is not what the peer waits for: it has half of the window for another.
+    Quarter,
     /// For streams: a peer that keeps nearly all of them open must not wait for half of them to close.
     Eighth,
 }
@@ -131,7 +131,7 @@ pub(crate) struct Window {
     size: u64,
     max_size: u64,
     step: Step,
-    /// When the part that is being consumed now was begun; `None` before anything was consumed.
+    /// When the half that is being consumed now was begun; `None` before anything was consumed.
     since: Option<Instant>,
     /// The limit for the MAX_* frame.
     announce: Announce<u64>,
@@ -156,7 +156,7 @@ impl Window {
     /// All that a window of bytes says while no limit is announced.
     pub(crate) fn at_rest(&self) -> Option<WindowAtRest> {
         let Window { limit, consumed, size, max_size, since, .. } = *self;
-        let is_at_rest = self.announce == Announce::Idle && self.step == Step::Half;
+        let is_at_rest = self.announce == Announce::Idle && self.step == Step::Quarter;
         let since = since.unwrap_or(Instant::ZERO);
         is_at_rest.then_some(WindowAtRest { limit, consumed, size, max_size, since })
     }
@@ -182,7 +182,7 @@ impl Window {
     #[inline]
     fn step(&self) -> u64 {
         let step = match self.step {
-            Step::Half => self.size >> 1,
+            Step::Quarter => self.size >> 2,
             Step::Eighth => self.size >> 3,
         };
         step.max(1)
@@ -218,16 +218,20 @@ impl Window {
         if used < self.step() {
             return false;
         }
-        if self.is_narrow(used, now.saturating_since(since), rtt) {
-            self.grow_to(self.size.saturating_mul(2));
+        // The speed is that of half a window: a burst is shorter.
+        let half = (self.size >> 1).max(1);
+        if self.consumed / half > self.consumed.saturating_sub(used) / half {
+            if self.is_narrow(used.max(half), now.saturating_since(since), rtt) {
+                self.grow_to(self.size.saturating_mul(2));
+            }
+            self.since = Some(now);
         }
-        self.since = Some(now);
         self.raise_limit();
         self.announce.request(self.limit);
         true
     }
 
-    /// A step in less than one round trip, or a whole window at that speed in less than two: the peer is held back by the
+    /// Half of the window in less than one round trip, or a whole one at that speed in less than two: the peer is held back by the
     /// window rather than by the path. The second is for one that fills the window at once and then waits a round trip
     /// for the next.
     fn is_narrow(&self, used: u64, elapsed: Duration, rtt: Duration) -> bool {
@@ -296,7 +300,7 @@ pub(crate) struct WindowAtRest {
 impl From<WindowAtRest> for Window {
     fn from(WindowAtRest { limit, consumed, size, max_size, since }: WindowAtRest) -> Window {
         let since = (since != Instant::ZERO).then_some(since);
-        Window { limit, consumed, size, max_size, step: Step::Half, since, announce: Announce::Idle }
+        Window { limit, consumed, size, max_size, step: Step::Quarter, since, announce: Announce::Idle }
     }
 }
 
@@ -331,24 +335,34 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_follows_consumption_by_halves() {
-        let mut window = Window::new(100, 100, Step::Half);
-        assert!(!window.on_consumed(49, at(0), RTT));
+    fn the_limit_follows_consumption_by_quarters() {
+        let mut window = Window::new(100, 100, Step::Quarter);
+        assert!(!window.on_consumed(24, at(0), RTT));
         assert!(window.on_consumed(1, at(100), RTT));
         window.on_consumed(7, at(100), RTT);
-        assert_eq!(window.pending(), Some(157), "brought up to date when written");
+        assert_eq!(window.pending(), Some(132), "brought up to date when written");
         window.on_sent();
         assert_eq!(window.pending(), None);
-        assert!(window.on_lost(157));
+        assert!(window.on_lost(132));
         window.on_sent();
-        window.on_acked(157);
-        assert!(!window.on_lost(157));
-        assert_eq!(window.limit(), 157);
+        window.on_acked(132);
+        assert!(!window.on_lost(132));
+        assert_eq!(window.limit(), 132);
+    }
+
+    /// Deleted, a burst of a quarter could pass for the speed of the path.
+    #[test]
+    fn the_speed_is_that_of_half_a_window() {
+        let mut window = Window::new(100, 300, Step::Quarter);
+        for step in 0..20 {
+            window.on_consumed(25, at(step * 12), RTT);
+        }
+        assert_eq!(window.size(), 100, "the first quarter came at once, half in 12 ms");
     }
 
     #[test]
     fn a_window_filled_within_two_round_trips_doubles_up_to_its_maximum() {
-        let mut window = Window::new(100, 300, Step::Half);
+        let mut window = Window::new(100, 300, Step::Quarter);
         let mut limits = Vec::new();
         for step in 0..4 {
             window.on_consumed(1, at(step * 9), RTT);
@@ -361,7 +375,7 @@ mod tests {
     /// Or else it stays at a window for each round trip, for as long as bursts happen to end so.
     #[test]
     fn a_window_filled_at_once_in_each_round_trip_doubles() {
-        let mut window = Window::new(100, 300, Step::Half);
+        let mut window = Window::new(100, 300, Step::Quarter);
         window.on_consumed(1, at(0), RTT);
         window.on_consumed(99, at(10), RTT);
         assert_eq!(window.size(), 200);
@@ -371,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_slow_consumer_keeps_its_window() {
-        let mut window = Window::new(100, 1_000, Step::Half);
+        let mut window = Window::new(100, 1_000, Step::Quarter);
         for step in 0..100 {
             window.on_consumed(10, at(step * 10), RTT);
         }
@@ -380,7 +394,7 @@ mod tests {
 
     #[test]
     fn extremes_neither_wrap_nor_pass_the_largest_varint() {
-        let mut window = Window::new(u64::MAX, u64::MAX, Step::Half);
+        let mut window = Window::new(u64::MAX, u64::MAX, Step::Quarter);
         assert_eq!(window.limit(), varint::MAX);
         window.on_consumed(u64::MAX, Instant::FAR_FUTURE, Duration::MAX);
         window.on_consumed(u64::MAX, Instant::ZERO, Duration::ZERO);

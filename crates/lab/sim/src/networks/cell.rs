@@ -1,6 +1,6 @@
 //! The links of the study. Not a product of all axes: a base, from which one axis at a time is varied, and pairs that matter.
 
-use super::link_profile::NetworkProfile;
+use super::link_profile::{Changes, NetworkProfile};
 use super::work::Work;
 
 /// What is varied.
@@ -24,6 +24,10 @@ pub enum Axis {
     Policer,
     /// An outage.
     Outage,
+    /// Acknowledgements that are thinned out, or come together.
+    Acks,
+    /// A rate that changes.
+    Changes,
     /// Several at once.
     Pairs,
 }
@@ -41,6 +45,8 @@ impl Axis {
             Axis::Queue => "Queue",
             Axis::Policer => "Policer",
             Axis::Outage => "Outage",
+            Axis::Acks => "Acknowledgements",
+            Axis::Changes => "Changes of the rate",
             Axis::Pairs => "Several at once",
         }
     }
@@ -66,6 +72,11 @@ impl Cell {
 
 /// The link that all others vary.
 const BASE: NetworkProfile = NetworkProfile::new(100, 40);
+
+/// A download of 10 MB is under way when the rate falls and when it rises. Milliseconds and megabits a second.
+const DOWN_AND_UP: &[(u64, u64)] = &[(0, 100), (500, 10), (2_500, 100)];
+/// The same for one that begins slowly.
+const UP_AND_DOWN: &[(u64, u64)] = &[(0, 10), (1_000, 100), (1_500, 10)];
 
 /// All cells, in the order in which they are shown.
 pub fn cells() -> Vec<Cell> {
@@ -110,6 +121,15 @@ pub fn cells() -> Vec<Cell> {
     for ms in [200, 1_000, 2_000, 5_000] {
         add(Axis::Outage, &format!("{} s", ms as f64 / 1e3), BASE.with_outage(ms));
     }
+    for (name, keep, turn_ms) in
+        [("one in 8", 8, 0), ("together each 10 ms", 1, 10), ("one in 8, together each 10 ms", 8, 10)]
+    {
+        add(Axis::Acks, name, BASE.with_acks(keep, turn_ms));
+    }
+    add(Axis::Changes, "100, 10, 100 Mbit/s", BASE.with_changes(Changes::Steps(DOWN_AND_UP)));
+    add(Axis::Changes, "10, 100, 10 Mbit/s", BASE.with_changes(Changes::Steps(UP_AND_DOWN)));
+    let mobile = NetworkProfile::new(20, 60).with_queue(3.0);
+    add(Axis::Changes, "mobile: 2 to 50 Mbit/s, 60 ms", mobile.with_changes(Changes::Walk(2, 50)));
     pairs(&mut add);
     cells
 }

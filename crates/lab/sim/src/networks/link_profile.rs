@@ -1,6 +1,7 @@
 //! What a link is like, and the nodes that make it.
 
 use crate::scenario::Scenario;
+use base::rng::Rng;
 use base::time::Duration;
 use link::{Burst, EventRate, Node};
 
@@ -17,6 +18,60 @@ pub struct Policer {
     /// Bytes that may come at once after a pause.
     pub burst_bytes: u64,
 }
+
+/// How the rate of the way of the data changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Changes {
+    /// Milliseconds from the beginning on, and megabits a second from then on.
+    Steps(&'static [(u64, u64)]),
+    /// As of a mobile network: each 100 ms the rate is multiplied by a factor between 1/2 and 2, its logarithm evenly drawn, and stays between
+    /// these many megabits a second. The sequence is the same in each run.
+    Walk(u64, u64),
+}
+
+/// The rate changes so often while it walks.
+const PACE: Duration = Duration::from_millis(100);
+/// For two minutes.
+const WALK_STEPS: u64 = 1_200;
+/// Draws that the sequence begins with.
+const WALK_SEED: u64 = 1;
+
+impl Changes {
+    /// Times and bits a second, from this rate on.
+    fn steps(self, bits_per_second: u64) -> Vec<(Duration, u64)> {
+        match self {
+            Changes::Steps(steps) => steps
+                .iter()
+                .map(|(ms, megabits)| (Duration::from_millis(*ms), megabits * 1_000_000))
+                .collect(),
+            Changes::Walk(lowest, highest) => {
+                let mut rng = Rng::from_u64(WALK_SEED);
+                let mut rate = bits_per_second as f64;
+                let step = |index| {
+                    let step = (PACE * index, rate as u64);
+                    let exponent = rng.below(2_001) as f64 / 1_000.0 - 1.0;
+                    rate = (rate * exponent.exp2()).clamp(lowest as f64 * 1e6, highest as f64 * 1e6);
+                    step
+                };
+                (0..WALK_STEPS).map(step).collect()
+            }
+        }
+    }
+}
+
+/// What becomes of acknowledgements on their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckPath {
+    /// One in so many passes, if it is small, and one each 25 ms.
+    pub keep: u32,
+    /// They go on together each time that so much has passed.
+    pub turn: Duration,
+}
+
+/// Datagrams of at most so many bytes are taken for acknowledgements.
+const ACK_BYTES: usize = 100;
+/// The longest time without any.
+const LONGEST_THINNED: Duration = Duration::from_millis(25);
 
 /// A link. Loss, reordering, jitter and outages strike both directions; queue and policer stand in the way of the data.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,6 +92,11 @@ pub struct NetworkProfile {
     pub policer: Option<Policer>,
     /// Nothing passes for so long, from four round trips after the beginning on.
     pub outage: Option<Duration>,
+    /// The rate of the way of the data is another one with time; [`NetworkProfile::bits_per_second`] is then that of the other way, and
+    /// of the queue.
+    pub changes: Option<Changes>,
+    /// What becomes of acknowledgements.
+    pub acks: Option<AckPath>,
 }
 
 impl NetworkProfile {
@@ -51,6 +111,8 @@ impl NetworkProfile {
             jitter: None,
             policer: None,
             outage: None,
+            changes: None,
+            acks: None,
         }
     }
 
@@ -97,6 +159,18 @@ impl NetworkProfile {
         NetworkProfile { outage: Some(Duration::from_millis(ms)), ..self }
     }
 
+    /// The same with a rate that changes.
+    #[must_use]
+    pub const fn with_changes(self, changes: Changes) -> NetworkProfile {
+        NetworkProfile { changes: Some(changes), ..self }
+    }
+
+    /// The same, where one in `keep` acknowledgements passes, those that do going on together each `turn_ms` milliseconds.
+    #[must_use]
+    pub const fn with_acks(self, keep: u32, turn_ms: u64) -> NetworkProfile {
+        NetworkProfile { acks: Some(AckPath { keep, turn: Duration::from_millis(turn_ms) }), ..self }
+    }
+
     /// Whether nothing is lost but what a queue or a policer has no room for.
     pub fn loses_nothing(&self) -> bool {
         self.loss.is_none() && self.outage.is_none()
@@ -120,12 +194,11 @@ impl NetworkProfile {
         ((self.product() as f64 * products) as u64).max(LEAST_QUEUE_BYTES)
     }
 
-    /// One direction, without the limits of the way of the data.
-    fn nodes(&self, queue: f64) -> Vec<Node> {
-        let queue_bytes = self.queue_bytes(queue);
+    /// One direction with this line, without the other limits of the way of the data.
+    fn nodes(&self, line: Node) -> Vec<Node> {
         let half = Duration::from_nanos(self.rtt.as_nanos() / 2);
         let outage = self.silence().map(|(from, to)| Node::Blackhole { from, to });
-        let line = [Node::Rate { bits_per_second: self.bits_per_second, queue_bytes }, Node::Delay(half)];
+        let line = [line, Node::Delay(half)];
         let jitter = self.jitter.map(Node::Jitter);
         let late = self.reordering.map(|(ppm, by)| Node::Late { ppm, by });
         let before = outage.into_iter().chain(self.loss.map(Node::Loss));
@@ -135,11 +208,20 @@ impl NetworkProfile {
     /// A run over this link.
     pub(super) fn scenario(&self, seed: u64) -> Scenario {
         let mut scenario = Scenario::interop(seed);
-        scenario.to_client = self.nodes(self.queue);
+        let bits_per_second = self.bits_per_second;
+        let line = |products| Node::Rate { bits_per_second, queue_bytes: self.queue_bytes(products) };
+        let steps = self.changes.map(|changes| changes.steps(bits_per_second));
+        let changing = steps
+            .map(|steps| Node::Steps { bits_per_second: steps, queue_bytes: self.queue_bytes(self.queue) });
+        scenario.to_client = self.nodes(changing.unwrap_or_else(|| line(self.queue)));
         if let Some(Policer { bits_per_second, burst_bytes }) = self.policer {
             scenario.to_client.insert(0, Node::Police { bits_per_second, burst_bytes });
         }
-        scenario.to_server = self.nodes(1.0);
+        scenario.to_server = self.nodes(line(1.0));
+        if let Some(AckPath { keep, turn }) = self.acks {
+            let thin = Node::Thin { up_to: ACK_BYTES, keep, longest: LONGEST_THINNED };
+            scenario.to_server.splice(0..0, [thin, Node::Gather(turn)]);
+        }
         scenario
     }
 }

@@ -19,7 +19,7 @@ mod run;
 mod work;
 
 pub use cell::{Axis, Cell, cells};
-pub use link_profile::NetworkProfile;
+pub use link_profile::{AckPath, Changes, NetworkProfile};
 pub use page::page;
 pub use record::{ALGORITHMS, Record, from_json, measure, name, to_json};
 pub use run::{LIMIT, Trial, run};

@@ -138,7 +138,7 @@ fn time(record: &Record, best: f64) -> String {
 const HEAD: &str = "\
 # Bad networks
 
-How long do downloads take over links that lose, reorder, delay, police and fall silent, by each of tercel's controllers?
+How long do downloads take over links that lose, reorder, delay, police, change and fall silent, by each of tercel's controllers?
 
 ";
 
@@ -155,6 +155,9 @@ const METHOD: &str = "
 - Loss, reordering, jitter and outages strike both directions, each for itself. Queue and policer stand in the way of the data
   only. Datagrams that are late are late by exactly so much, so that others overtake them; jitter keeps the order. Loss in runs
   is Gilbert's model of two states. An outage begins after four round trips.
+- Acknowledgements: of datagrams of at most 100 bytes on the way to the server one in 8 passes, and one each 25 ms; those that come
+  together wait for the next 10 ms. Rates change on the way to the client: the first row's is 10 Mbit/s from 0.5 to 2.5 s, the second's
+  100 from 1 to 1.5 s; in the mobile row it is multiplied by 1/2 to 2 each 100 ms, by chance but alike in each run, with a queue of three products.
 - The longest stall is the longest time without content between the first and the last byte, NewReno / CUBIC / BBR / Prague / auto.
 - Sent twice for nothing: packets declared lost that were not, of those sent, in the same order.
 

@@ -134,7 +134,8 @@ pub(crate) struct Streams {
 
 impl Streams {
     pub(crate) fn new(side: Side, config: &StreamConfig) -> Streams {
-        let window = Window::new(config.initial_connection_window, config.max_connection_window, Step::Half);
+        let window =
+            Window::new(config.initial_connection_window, config.max_connection_window, Step::Quarter);
         Streams {
             side,
             slots: Slots::new(),
@@ -221,7 +222,7 @@ impl Streams {
         }
         if !local || id.dir() == Dir::Bidi {
             let StreamLimits { initial_window, max_window, .. } = self.limits;
-            stream.recv.open(Window::new(initial_window, max_window, Step::Half));
+            stream.recv.open(Window::new(initial_window, max_window, Step::Quarter));
         }
         slot
     }

@@ -113,7 +113,7 @@ impl RecvStream {
         RecvStream {
             reading: ReadState { state: RecvState::Absent, flow: Flow::Running, read: 0 },
             highest: 0,
-            window: Window::new(0, 0, Step::Half),
+            window: Window::new(0, 0, Step::Quarter),
             stop: Announce::Idle,
             buffer: Reassembly::default(),
         }
