@@ -4,14 +4,14 @@
 //! it; paths whose product is less than four packets are left out, because no controller's window is that small; and fast
 //! long paths are left out, because their controllers settle in minutes of simulated time, which are hours of real time.
 
-use super::link_profile::{LinkProfile, Marking};
+use super::link_profile::{Dropping, LinkProfile, Marking};
 use super::run::ContestRun;
 use base::time::Duration;
 use recovery::congestion::Algorithm;
 
 /// All controllers, in the order in which they are shown.
-pub(super) const ALL: [Algorithm; 4] =
-    [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague];
+pub(super) const ALL: [Algorithm; 5] =
+    [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague, Algorithm::Auto];
 
 /// Queues, in bandwidth-delay products.
 pub(super) const QUEUES: [f64; 3] = [0.25, 1.0, 4.0];
@@ -27,14 +27,34 @@ pub(super) const LINKS: [(u64, &[u64]); 5] = [
 ];
 /// The same where the queue marks.
 const MARKING_LINKS: [(u64, &[u64]); 3] = [(10, &[10, 50]), (100, &[10, 50, 100]), (1_000, &[10])];
-/// Rate, round trip, queue, marking of the links that two flows share.
-pub(super) const SHARED: [(u64, u64, f64, Marking); 6] = [
-    (20, 40, 0.25, Marking::None),
-    (20, 40, 1.0, Marking::None),
-    (20, 40, 4.0, Marking::None),
-    (100, 20, 1.0, Marking::None),
-    (50, 20, 4.0, Marking::L4s),
-    (50, 20, 4.0, Marking::Classic),
+/// Rates and round trips where a queue drops early, or marks instead.
+const EARLY_LINKS: [(u64, u64); 2] = [(10, 50), (100, 50)];
+/// Such queues.
+const EARLY: [(Dropping, Marking); 4] = [
+    (Dropping::CoDel, Marking::None),
+    (Dropping::Pie, Marking::None),
+    (Dropping::CoDel, Marking::Early),
+    (Dropping::Pie, Marking::Early),
+];
+/// The links that two flows share, and the names of their pictures.
+pub(super) const SHARED: [(&str, LinkProfile); 11] = [
+    ("shares-shallow", LinkProfile::new(20, 40, 0.25)),
+    ("shares-one-product", LinkProfile::new(20, 40, 1.0)),
+    ("shares-deep", LinkProfile::new(20, 40, 4.0)),
+    ("shares-fast", LinkProfile::new(100, 20, 1.0)),
+    ("shares-l4s", LinkProfile::new(50, 20, 4.0).with_marking(Marking::L4s)),
+    ("shares-classic-ecn", LinkProfile::new(50, 20, 4.0).with_marking(Marking::Classic)),
+    ("shares-codel", LinkProfile::new(20, 40, 4.0).with_dropping(Dropping::CoDel)),
+    ("shares-codel-long", LinkProfile::new(20, 150, 4.0).with_dropping(Dropping::CoDel)),
+    ("shares-pie", LinkProfile::new(20, 40, 4.0).with_dropping(Dropping::Pie)),
+    (
+        "shares-codel-marks",
+        LinkProfile::new(20, 40, 4.0).with_dropping(Dropping::CoDel).with_marking(Marking::Early),
+    ),
+    (
+        "shares-pie-marks",
+        LinkProfile::new(20, 40, 4.0).with_dropping(Dropping::Pie).with_marking(Marking::Early),
+    ),
 ];
 /// Rate, round trip, queue and seconds of the beginnings.
 const STARTS: [(u64, u64, f64, u64); 5] =
@@ -45,7 +65,7 @@ const STARTS: [(u64, u64, f64, u64); 5] =
 pub enum Part {
     /// One flow on a queue that drops.
     Alone,
-    /// One flow on a queue that marks.
+    /// One flow on a queue that marks, or drops early.
     Marked,
     /// One flow, from its first packet on.
     Start,
@@ -88,6 +108,13 @@ pub fn items() -> Vec<Item> {
             }
         }
     }
+    for (dropping, marking) in EARLY {
+        for (megabits, rtt_ms) in EARLY_LINKS {
+            let link_profile = LinkProfile::new(megabits, rtt_ms, 4.0);
+            let link_profile = link_profile.with_dropping(dropping).with_marking(marking);
+            items.extend(ALL.map(|algorithm| alone(Part::Marked, link_profile, algorithm)));
+        }
+    }
     for (megabits, rtt_ms, queue, seconds) in STARTS {
         let link_profile = LinkProfile::new(megabits, rtt_ms, queue);
         let span = Duration::from_secs(seconds);
@@ -96,8 +123,7 @@ pub fn items() -> Vec<Item> {
             heat: ContestRun::alone(link_profile, algorithm, Duration::ZERO, span),
         }));
     }
-    for (megabits, rtt_ms, queue, marking) in SHARED {
-        let link_profile = LinkProfile::new(megabits, rtt_ms, queue).with_marking(marking);
+    for (_, link_profile) in SHARED {
         let (warm_up, span) = (Duration::from_secs(30), Duration::from_secs(60));
         items.extend(pairs().map(|both| Item {
             part: Part::Pair,

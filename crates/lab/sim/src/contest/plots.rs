@@ -1,7 +1,7 @@
 //! The pictures of the study.
 
 use super::grid::{ALL, LOSSES, Part, QUEUES, SHARED, pairs};
-use super::link_profile::{LinkProfile, Marking};
+use super::link_profile::{Dropping, LinkProfile, Marking};
 use super::record::{Record, millis, name};
 use super::tables::describe;
 use recovery::congestion::Algorithm;
@@ -15,17 +15,7 @@ pub(super) fn plots(records: &[Record]) -> Vec<(&'static str, Plot)> {
         ("utilisation-by-rtt", by_rtt(records)),
         ("wait-where-queues-mark", by_marking(records)),
     ];
-    let names = [
-        "shares-shallow",
-        "shares-one-product",
-        "shares-deep",
-        "shares-fast",
-        "shares-l4s",
-        "shares-classic-ecn",
-    ];
-    for (name, (megabits, rtt_ms, queue, marking)) in names.into_iter().zip(SHARED) {
-        plots.push((name, shares(records, &LinkProfile::new(megabits, rtt_ms, queue).with_marking(marking))));
-    }
+    plots.extend(SHARED.map(|(name, link_profile)| (name, shares(records, &link_profile))));
     plots
 }
 
@@ -80,12 +70,14 @@ fn by_queue(records: &[Record]) -> Plot {
 }
 
 fn by_marking(records: &[Record]) -> Plot {
-    let link_profile = |marking| LinkProfile::new(100, 50, 4.0).with_marking(marking);
+    let link_profile = LinkProfile::new(100, 50, 4.0);
     let groups = [
-        ("L4S queue".to_owned(), link_profile(Marking::L4s)),
-        ("classic ECN queue".to_owned(), link_profile(Marking::Classic)),
+        ("L4S queue".to_owned(), link_profile.with_marking(Marking::L4s)),
+        ("classic ECN queue".to_owned(), link_profile.with_marking(Marking::Classic)),
+        ("CoDel".to_owned(), link_profile.with_dropping(Dropping::CoDel)),
+        ("PIE".to_owned(), link_profile.with_dropping(Dropping::Pie)),
     ];
-    let text = ("Queues that mark: 100 Mbit/s, 50 ms", "wait p95, ms");
+    let text = ("Queues that mark or drop early: 100 Mbit/s, 50 ms", "wait p95, ms");
     bars(records, Part::Marked, text, &groups, |record| millis(record.outcome.wait_p95))
 }
 

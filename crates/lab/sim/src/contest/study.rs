@@ -16,7 +16,7 @@ pub fn study(revision: &str, records: &[Record]) -> (Study, Vec<(&'static str, r
     let study = Study {
         id: "controllers".to_owned(),
         title: "Congestion controllers on links".to_owned(),
-        question: "What do NewReno, CUBIC, BBR and Prague make of links from 1 Mbit/s to 10 Gbit/s, alone and beside one \
+        question: "What do NewReno, CUBIC, BBR, Prague and auto, which chooses, make of links from 1 Mbit/s to 10 Gbit/s, alone and beside one \
                    another?"
             .to_owned(),
         method: lines(&METHOD),
@@ -45,7 +45,7 @@ fn lines(lines: &[&str]) -> Vec<String> {
     lines.iter().map(|line| (*line).to_owned()).collect()
 }
 
-const METHOD: [&str; 8] = [
+const METHOD: [&str; 10] = [
     "Whole endpoints in the simulator: workers, connections, TLS, the pacer, delayed acknowledgements, the search for the \
      packet size, all as by default but for flow control, which is out of the way. Time and the network are virtual, chance \
      comes from a seed: the same program gives the same figures on every machine.",
@@ -59,6 +59,9 @@ const METHOD: [&str; 8] = [
     "Lost: packets that the sender declared lost, of those sent; what is lost by chance is among them.",
     "An L4S queue marks ECT(1) above 1 ms of wait, or above two full packets where those take longer, and ECT(0) above 15 ms. A \
      classic ECN queue marks both above 15 ms. Both mark every packet above the step, and hold four products.",
+    "CoDel (RFC 8289: 5 ms, 100 ms) and PIE (RFC 8033: 15 ms, every 15 ms, a burst of 150 ms; the basic rule) drop early, or mark what \
+     says ECT instead, PIE while it would drop a tenth at most.",
+    "auto begins as CUBIC and becomes BBR by evidence (docs/decisions/023).",
     "Loss by chance strikes each datagram for itself, on the way of the data only.",
 ];
 

@@ -19,7 +19,7 @@ pub(super) fn tables(records: &[Record]) -> Vec<Table> {
             single(title, records, |record| record.part == Part::Alone && is_of(record))
         })
         .collect();
-    let marked = single(format!("One flow, queues that mark: {FIGURES}"), records, |record| {
+    let marked = single(format!("One flow, queues that mark or drop early: {FIGURES}"), records, |record| {
         record.part == Part::Marked
     });
     let starts = single(format!("One flow, its first three seconds: {FIGURES}"), records, |record| {
