@@ -13,12 +13,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const HELP: &str = "\
-usage: controllers DIRECTORY [--again]
+usage: controllers DIRECTORY [--again | --add]
 
 Runs congestion controllers over simulated links and writes DIRECTORY/README.md, results.json and plots.
 Takes some minutes and says how many are left. Example: cargo xtask controllers, which is
   cargo run --release -p tercel-sim --bin controllers -- docs/controllers
-With --again nothing is run: page and plots are made anew from DIRECTORY/results.json.";
+With --again nothing is run: page and plots are made anew from DIRECTORY/results.json.
+With --add only what DIRECTORY/results.json lacks is run; the page names both revisions.";
 
 /// What the figures depend on, for the question whether they are the revision's.
 const SOURCES: [&str; 15] = [
@@ -51,8 +52,11 @@ fn main() -> ExitCode {
     };
     let again = std::env::args().any(|argument| argument == "--again");
     let directory = Path::new(&directory);
+    let adds = std::env::args().any(|argument| argument == "--add");
     let made = if again {
         read(directory)
+    } else if adds {
+        read(directory).and_then(|before| add(before, &items()))
     } else {
         // Before the run: it takes minutes, in which a commit may be made.
         let revision = revision(&SOURCES);
@@ -76,6 +80,16 @@ fn read(directory: &Path) -> Result<(String, Vec<Record>), String> {
         serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
     unpack(&study.raw)
         .ok_or_else(|| problem("not what this program writes: run it without --again".to_owned()))
+}
+
+/// What an earlier run has left out, beside what it has of the items.
+fn add((before, mut known): (String, Vec<Record>), items: &[Item]) -> Result<(String, Vec<Record>), String> {
+    let revision = format!("{before}, and {} for what it lacked", revision(&SOURCES));
+    let missing: Vec<Item> =
+        items.iter().filter(|item| !known.iter().any(|record| record.is_for(item))).cloned().collect();
+    known.extend(run_all(&missing)?);
+    let find = |item: &Item| known.iter().find(|record| record.is_for(item)).cloned();
+    Ok((revision, items.iter().filter_map(find).collect()))
 }
 
 /// Page, plots and results.

@@ -32,6 +32,13 @@ impl Record {
         Record { part: item.part, link_profile: item.heat.link_profile, times, outcome }
     }
 
+    /// Whether the item was run.
+    pub fn is_for(&self, item: &Item) -> bool {
+        let flows: Vec<Algorithm> = item.heat.entrants.iter().map(|flow| flow.algorithm).collect();
+        let what = (self.part, self.link_profile, self.times);
+        what == (item.part, item.heat.link_profile, [item.heat.warm_up, item.heat.span]) && self.is_of(&flows)
+    }
+
     /// Whether these flows ran, in this order.
     pub(super) fn is_of(&self, algorithms: &[Algorithm]) -> bool {
         self.outcome.flows.iter().map(|flow| flow.algorithm).eq(algorithms.iter().copied())
