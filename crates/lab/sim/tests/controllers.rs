@@ -143,7 +143,10 @@ fn a_flow_that_chooses_shares_a_bottleneck_evenly() {
 fn a_flow_that_chooses_shares_a_queue_that_drops_early_evenly() {
     for (dropping, rtt_ms) in [(Dropping::CoDel, 40), (Dropping::CoDel, 150), (Dropping::Pie, 40)] {
         let link_profile = LinkProfile::new(20, rtt_ms, 4.0).with_dropping(dropping);
-        for flows in [[Algorithm::Auto, Algorithm::Cubic], [Algorithm::Auto; 2]] {
+        let alike = (link_profile, [Algorithm::Auto; 2]);
+        let beside = [Algorithm::Auto, Algorithm::Cubic];
+        let marks = link_profile.with_marking(Marking::Early);
+        for (link_profile, flows) in [alike, (link_profile, beside), (marks, beside)] {
             let outcome = pair(link_profile, flows);
             assert!(outcome.jain() >= 0.9, "{dropping:?}, {rtt_ms} ms: {:?}", outcome.flows);
             assert!(outcome.utilisation() > 0.85, "{dropping:?}, {rtt_ms} ms: {:?}", outcome.flows);
@@ -159,7 +162,8 @@ fn flows_that_choose_leave_a_crowd_its_share() {
     let link_profile = LinkProfile::new(20, 40, 1.0);
     let early = |dropping| LinkProfile::new(20, 40, 4.0).with_dropping(dropping);
     let (codel, pie) = (early(Dropping::CoDel), early(Dropping::Pie));
-    for (link_profile, flows) in [(link_profile, 4), (codel, 4), (codel, 8), (pie, 8)] {
+    let marks = codel.with_marking(Marking::Early);
+    for (link_profile, flows) in [(link_profile, 4), (codel, 4), (codel, 8), (pie, 8), (marks, 8)] {
         let crowd: Vec<Algorithm> = mixed.into_iter().cycle().take(flows).collect();
         let outcome = finish(&ContestRun::crowd(link_profile, &crowd, SECOND * 15, SECOND * 30));
         assert!(outcome.jain() >= 0.9, "{:?}", outcome.flows);
