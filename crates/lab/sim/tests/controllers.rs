@@ -148,6 +148,8 @@ fn a_flow_that_chooses_shares_a_queue_that_drops_early_evenly() {
         let marks = link_profile.with_marking(Marking::Early);
         for (link_profile, flows) in [alike, (link_profile, beside), (marks, beside)] {
             let outcome = pair(link_profile, flows);
+            let marks = link_profile.marking == Marking::Early;
+            assert_eq!((outcome.marked > 0, outcome.overflowed > 0), (marks, !marks), "{outcome:?}");
             assert!(outcome.jain() >= 0.9, "{dropping:?}, {rtt_ms} ms: {:?}", outcome.flows);
             assert!(outcome.utilisation() > 0.85, "{dropping:?}, {rtt_ms} ms: {:?}", outcome.flows);
         }
