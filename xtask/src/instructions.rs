@@ -16,16 +16,17 @@ const TOLERANCE: u64 = 2;
 /// The same with another compiler, Valgrind or CPU than those of the accepted figures: libraries choose code by the CPU.
 const TOLERANCE_OF_OTHERS: u64 = 25;
 
-const HELP: &str = "usage: cargo xtask instructions [--accept]";
+const HELP: &str = "usage: cargo xtask instructions [--accept | --ledger]";
 
 /// Instructions for each piece of work, by its name.
 type Figures = BTreeMap<String, u64>;
 
-/// Counts and compares, or accepts. Where `CI` is set Valgrind must be there: tests/setup installs it.
+/// Counts and compares, or accepts, or tells where a request's go. Where `CI` is set Valgrind must be there: tests/setup installs it.
 pub(crate) fn run(argument: Option<&str>) -> Result<String, String> {
     let is_accepting = match argument {
         None => false,
         Some("--accept") => true,
+        Some("--ledger") => return crate::request_ledger::run(),
         Some(_) => return Err(HELP.to_owned()),
     };
     let Some(valgrind) = first_line(Command::new("valgrind").arg("--version")) else {

@@ -18,6 +18,7 @@ mod miri;
 mod names;
 mod package;
 mod pgo;
+mod request_ledger;
 mod rfc;
 mod simulated;
 mod sources;
@@ -41,7 +42,8 @@ usage: cargo xtask COMMAND
   ebpf   rebuilds the eBPF objects (needs clang); --check compares with what is committed
   memcheck  the tests of the folders that hold unsafe code, under Valgrind
   miri   the same under Miri; says so where there is none
-  instructions  instructions of packets, handshakes and requests under callgrind against xtask/instructions.toml; --accept writes it
+  instructions  instructions of packets, handshakes and requests under callgrind against xtask/instructions.toml; --accept writes it;
+                --ledger tells where those of a request over HTTP/3 go
   interop  the cases of the public interoperability tests, on the link emulator (as root; needs tests/setup); --help tells more
   controllers  runs congestion controllers over simulated links and writes docs/controllers anew (some minutes; it says how many)
   networks  runs downloads over simulated bad links and writes docs/networks anew (a minute)

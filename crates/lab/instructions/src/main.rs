@@ -20,11 +20,14 @@ use std::process::ExitCode;
 
 /// The argument of the child process.
 const GENERATE: &str = "generate";
+/// The argument that has nothing but requests over HTTP/3 done.
+const REQUESTS: &str = "requests";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [GENERATE, port, protocol] => generator::run(port, protocol),
+        [REQUESTS] => http3_ends::requests(&mut Parts::default()),
         _ => measure(),
     };
     match outcome {
