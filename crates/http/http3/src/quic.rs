@@ -24,6 +24,15 @@ pub trait QuicConnection {
     /// # Errors
     /// The stream is over.
     fn finish(&mut self, id: StreamId) -> Result<(), WriteError>;
+    /// Hands over the last bytes, in two pieces, and the end.
+    ///
+    /// # Errors
+    /// The stream is over.
+    fn write_whole(&mut self, id: StreamId, [first, second]: [Bytes; 2]) -> Result<(), WriteError> {
+        self.write(id, first)?;
+        self.write(id, second)?;
+        self.finish(id)
+    }
     /// Gives up sending on a stream.
     fn reset(&mut self, id: StreamId, code: u64);
     /// Asks the peer to give up sending on a stream; what still arrives is discarded below.
@@ -59,6 +68,10 @@ impl QuicConnection for Connection {
     #[inline]
     fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
         self.finish_stream(id)
+    }
+    #[inline]
+    fn write_whole(&mut self, id: StreamId, pieces: [Bytes; 2]) -> Result<(), WriteError> {
+        Connection::write_whole(self, id, pieces)
     }
     fn reset(&mut self, id: StreamId, code: u64) {
         Connection::reset(self, id, code);

@@ -139,6 +139,15 @@ impl Body {
         crate::readers::wait(|wake_target| self.poll_chunk(max, wake_target))
     }
 
+    /// All that is still to come, if it is in memory in one piece.
+    pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
+        match self {
+            Body::Static(bytes) => Some(core::mem::take(bytes)),
+            Body::Generated(body) => body.take_whole(),
+            Body::Empty | Body::File(_) | Body::Multipart(_) => None,
+        }
+    }
+
     /// How many bytes are still to come.
     pub fn remaining(&self) -> u64 {
         match self {
@@ -157,6 +166,13 @@ impl Body {
 }
 
 impl GeneratedBody {
+    fn take_whole(&mut self) -> Option<Bytes> {
+        let left = usize::try_from(self.end - self.offset).ok()?;
+        let whole = pattern::at(self.offset).get(..left)?;
+        self.offset = self.end;
+        Some(Bytes::from_static(whole))
+    }
+
     fn next_chunk(&mut self, max: usize) -> Option<Bytes> {
         let lent = pattern::at(self.offset);
         let left = usize::try_from(self.end - self.offset).unwrap_or(usize::MAX);

@@ -109,4 +109,9 @@ impl Content for Body {
     fn remaining(&self) -> Option<u64> {
         Some(Body::remaining(self))
     }
+
+    #[inline]
+    fn take_whole(&mut self) -> Option<Bytes> {
+        Body::take_whole(self)
+    }
 }

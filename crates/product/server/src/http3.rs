@@ -27,7 +27,7 @@ use crate::wake_list::{ConnectionCall, WakeList};
 use base::slab::Handle;
 use base::time::{Duration, Instant};
 use early::EarlyRequests;
-use exchanges::{Exchanges, Reply, RequestState, Stage};
+use exchanges::{Begun, Exchanges, Reply, RequestState, Stage};
 use http3::{Code, Config, SendError, Session};
 use lazy_exchanges::LazyExchanges;
 use record::{At, Record, ResponseLog};
@@ -286,7 +286,17 @@ impl<H: Handler> Server<H> {
             }
         }
         let begun = self.begin(connection, state, asked.id, response);
-        on_begun(state, asked, begun);
+        match begun {
+            // It is over before it could wait among the others.
+            Some(Begun { status, body: None, sent })
+                if asked.stage == Stage::Whole && !asked.head.is_tunnel() =>
+            {
+                let began = asked.began.unwrap_or(now);
+                let record = Record { id: asked.id, head: asked.head, status, sent, began };
+                self.on_whole(now, connection, state, record);
+            }
+            begun => on_begun(state, asked, begun),
+        }
     }
 
     /// Gives streams that take bytes the next pieces of their bodies. Whether any has more to give at once.
@@ -305,12 +315,8 @@ impl<H: Handler> Server<H> {
             };
             match self.pump_one(now, connection, state, place) {
                 SendOutcome::Whole => {
-                    let messages = &mut *state.session.messages;
-                    let Reply { record, .. } = messages.replies.swap_remove(place);
-                    state.shutdown.on_sent(now, record.sent);
-                    let at = self.at(now, connection);
-                    let head = self.journal.on_whole(at, &mut messages.unacknowledged, record);
-                    head.into_iter().for_each(|head| messages.recycle(head));
+                    let Reply { record, .. } = state.session.messages.replies.swap_remove(place);
+                    self.on_whole(now, connection, state, record);
                     false
                 }
                 SendOutcome::Broken => {
@@ -430,19 +436,17 @@ fn respond_interim<H: Handler>(
     }
 }
 
-/// A response has begun, with a status and the content that follows its head. `None`: the stream has ended.
+/// A response has begun. `None`: the stream has ended.
 #[inline]
-fn on_begun<H: Handler>(
-    state: &mut State<H>,
-    asked: RequestState<H>,
-    begun: Option<(u16, Option<H::Content>)>,
-) {
+fn on_begun<H: Handler>(state: &mut State<H>, asked: RequestState<H>, begun: Option<Begun<H>>) {
     let RequestState { id, head, stage, upload, began, .. } = asked;
-    if head.is_tunnel() && begun.as_ref().is_some_and(|(status, _)| *status < 300) {
+    if head.is_tunnel() && begun.as_ref().is_some_and(|begun| begun.status < 300) {
         state.tunnels.on_open(id);
     }
     let messages = &mut *state.session.messages;
-    let (Some((status, body)), Some(began)) = (begun, began) else { return messages.recycle(head) };
+    let (Some(Begun { status, body, sent }), Some(began)) = (begun, began) else {
+        return messages.recycle(head);
+    };
     if stage != Stage::Whole {
         if upload.is_wanted() {
             messages.uploads.push((id, upload));
@@ -450,7 +454,7 @@ fn on_begun<H: Handler>(
             state.session.connection.discard(id, MAX_DISCARDED);
         }
     }
-    messages.replies.push(Reply { record: Record { id, head, status, sent: 0, began }, body });
+    messages.replies.push(Reply { record: Record { id, head, status, sent, began }, body });
     messages.writable.push(id);
 }
 

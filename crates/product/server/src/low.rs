@@ -270,6 +270,12 @@ pub trait Content {
     /// How many bytes are still to come; `None` if that is not known. What is known before the first chunk is promised.
     fn remaining(&self) -> Option<u64>;
 
+    /// All of it, if it is in memory in one piece and nothing of it was pulled; then nothing is pulled any more. Outside semver.
+    #[doc(hidden)]
+    fn take_whole(&mut self) -> Option<Bytes> {
+        None
+    }
+
     /// The fields that follow content of unknown length. Asked once, at the end.
     fn trailers(&mut self) -> Option<HeaderMap> {
         None
@@ -285,6 +291,10 @@ impl Content for Bytes {
 
     fn remaining(&self) -> Option<u64> {
         Some(self.len() as u64)
+    }
+
+    fn take_whole(&mut self) -> Option<Bytes> {
+        Some(core::mem::take(self))
     }
 }
 

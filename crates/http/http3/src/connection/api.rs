@@ -156,6 +156,34 @@ impl Connection {
         self.send_head(quic, id, head, next)
     }
 
+    /// Sends a whole response with content that is there: a head that was encoded before, for content of this length, the content, and the
+    /// end. The content is kept, not copied, until it is acknowledged.
+    ///
+    /// # Errors
+    /// Nothing was sent.
+    pub fn respond_at_once(
+        &mut self,
+        quic: &mut impl QuicConnection,
+        id: StreamId,
+        head: &EncodedHead,
+        content: Bytes,
+    ) -> Result<(), SendError> {
+        let next = self.outgoing(id)?.after_head(head.body)?;
+        if next != (Outgoing::Known { left: content.len() as u64 }) {
+            return Err(SendError::WrongLength);
+        }
+        //= rfc9114/4.2.2#1
+        if head.size > self.peer_max_field_section_size() {
+            return Err(SendError::HeadTooLarge);
+        }
+        let written = quic.write_whole(id, [head.bytes.clone(), content]);
+        self.on_sent_all(id);
+        written.map_err(|_| SendError::NoSuchExchange)?;
+        self.abuse_budgets.on_answered();
+        self.trace_sent(quic, id, &head.bytes);
+        Ok(())
+    }
+
     /// Sends a whole response whose content is short: head, content and end in one piece.
     ///
     /// # Errors

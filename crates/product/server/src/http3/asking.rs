@@ -1,7 +1,8 @@
 //! Calls of the handler, the beginning of its response, and what becomes of a request that made it panic: 500 if no head of a
 //! response has left, else its stream is reset. The connection and its other requests go on.
 
-use super::exchanges::{RequestState, Stage};
+use super::exchanges::{Begun, RequestState, Stage};
+use super::record::Record;
 use super::{Server, State, on_begun};
 use crate::caught::caught;
 use crate::connection_info::{ConnectionView, Viewed};
@@ -44,28 +45,43 @@ impl<H: Handler> Server<H> {
         caught(|| handler.handle(request, &cx))
     }
 
-    /// Sends the head of a response. Returns what was begun; `None`: the stream has ended.
+    /// Sends the head of a response, with all of its content if that is there and short. Returns what was begun; `None`: the stream has
+    /// ended.
     pub(super) fn begin(
         &mut self,
         connection: &mut Connection,
         state: &mut State<H>,
         id: StreamId,
         response: Response<H::Fields, H::Content>,
-    ) -> Option<(u16, Option<H::Content>)> {
+    ) -> Option<Begun<H>> {
         let http = &mut state.session.connection;
-        let length = match response.body.remaining() {
+        let Response { status, fields, mut body } = response;
+        let length = match body.remaining() {
             Some(0) => BodyLength::Empty,
             Some(bytes) => BodyLength::Known(bytes),
             None => BodyLength::Unknown,
         };
+        let whole = match length {
+            BodyLength::Known(bytes) if H::Fields::REPEATS && connection.has_room(id, bytes) => {
+                caught(|| body.take_whole()).ok().flatten()
+            }
+            _ => None,
+        };
+        let mut begun = Begun { status, body: Some(body), sent: 0 };
         let sent = if H::Fields::REPEATS {
-            let encoded = self.heads.encoded(response.status, response.fields, length);
-            http.respond_encoded(connection, id, encoded)
+            let encoded = self.heads.encoded(status, fields, length);
+            match whole {
+                Some(content) => {
+                    (begun.body, begun.sent) = (None, content.len() as u64);
+                    http.respond_at_once(connection, id, encoded, content)
+                }
+                None => http.respond_encoded(connection, id, encoded),
+            }
         } else {
-            http.respond_with(connection, id, response.status, response.fields.lines(), length)
+            http.respond_with(connection, id, status, fields.lines(), length)
         };
         match sent {
-            Ok(()) => return Some((response.status, Some(response.body))),
+            Ok(()) => return Some(begun),
             Err(SendError::HeadTooLarge) => {}
             Err(SendError::NoSuchExchange | SendError::OutOfOrder | SendError::WrongLength) => {
                 // The client wants no answer.
@@ -77,18 +93,33 @@ impl<H: Handler> Server<H> {
         self.respond_500(connection, state, id)
     }
 
+    /// All of a response was handed over.
+    pub(super) fn on_whole(
+        &mut self,
+        now: Instant,
+        connection: &Connection,
+        state: &mut State<H>,
+        record: Record<H>,
+    ) {
+        state.shutdown.on_sent(now, record.sent);
+        let at = self.at(now, connection);
+        let messages = &mut *state.session.messages;
+        let head = self.journal.on_whole(at, &mut messages.unacknowledged, record);
+        head.into_iter().for_each(|head| messages.recycle(head));
+    }
+
     /// Answers by 500 without content.
     fn respond_500(
         &mut self,
         connection: &mut Connection,
         state: &mut State<H>,
         id: StreamId,
-    ) -> Option<(u16, Option<H::Content>)> {
+    ) -> Option<Begun<H>> {
         let http = &mut state.session.connection;
         let dated = [(&b"date"[..], &self.clock.text()[..]), (b"content-length", b"0")];
         for fields in [&dated[..], &[]] {
             if http.respond_with(connection, id, 500, fields.iter().copied(), BodyLength::Empty).is_ok() {
-                return Some((500, None));
+                return Some(Begun { status: 500, body: None, sent: 0 });
             }
         }
         http.cancel(connection, id, Code::INTERNAL_ERROR);

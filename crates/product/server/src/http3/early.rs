@@ -1,5 +1,6 @@
 //! Early requests of a connection: which they are, and what they wait for.
 
+use super::exchanges::Begun;
 use super::{Server, State};
 use crate::early_data::{EarlyData, Gate};
 use crate::low::Handler;
@@ -50,7 +51,7 @@ impl<H: Handler> Server<H> {
         connection: &mut Connection,
         state: &mut State<H>,
         id: StreamId,
-    ) -> Option<(u16, Option<H::Content>)> {
+    ) -> Option<Begun<H>> {
         self.clock.advance(now);
         let fields = [(&b"date"[..], &self.clock.text()[..]), (b"content-length", b"0")];
         let http = &mut state.session.connection;
@@ -60,6 +61,6 @@ impl<H: Handler> Server<H> {
         if told.is_err() {
             http.cancel(connection, id, Code::REQUEST_REJECTED);
         }
-        told.is_ok().then_some((425, None))
+        told.is_ok().then_some(Begun { status: 425, body: None, sent: 0 })
     }
 }

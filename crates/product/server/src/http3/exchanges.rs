@@ -108,6 +108,15 @@ impl Stage {
 /// Heads of requests that were answered, empty, kept for their memory.
 type Spare<H> = Vec<Box<<H as Handler>::Head>>;
 
+/// A response whose head was sent.
+pub(super) struct Begun<H: Handler> {
+    pub(super) status: u16,
+    /// The content that is to follow; `None`: nothing is.
+    pub(super) body: Option<H::Content>,
+    /// Bytes of content that were sent with the head.
+    pub(super) sent: u64,
+}
+
 /// A response on its way.
 pub(super) struct Reply<H: Handler> {
     pub(super) record: Record<H>,

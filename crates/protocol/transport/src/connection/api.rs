@@ -143,6 +143,19 @@ impl Connection {
         self.components.streams.write(id, bytes)
     }
 
+    /// Hands over all that a stream is still to carry, in two pieces, and says that no more follows: [`Connection::write`] and
+    /// [`Connection::finish_stream`] at once.
+    ///
+    /// # Errors
+    /// As `write`.
+    pub fn write_whole(&mut self, id: StreamId, pieces: [Bytes; 2]) -> Result<(), WriteError> {
+        if self.config.without.has(Technique::SharedBuffers) {
+            let copies = pieces.map(|bytes| Bytes::copy_from_slice(&bytes));
+            return self.components.streams.write_whole(id, copies);
+        }
+        self.components.streams.write_whole(id, pieces)
+    }
+
     /// As `write`, for a few bytes that are cheaper to copy than to share.
     ///
     /// # Errors
@@ -214,6 +227,12 @@ impl Connection {
     /// Bytes that a stream takes before it asks its writer to wait for `Event::Writable`.
     pub fn send_capacity(&mut self, id: StreamId) -> usize {
         self.components.streams.send_capacity(id)
+    }
+
+    /// Whether a stream takes so many bytes now, few as they are: at most 16 KiB. Cheaper than [`Connection::send_capacity`], and asks for
+    /// no event.
+    pub fn has_room(&mut self, id: StreamId, bytes: u64) -> bool {
+        self.components.streams.has_room(id, bytes)
     }
 
     /// No more bytes follow on the stream.

@@ -66,6 +66,22 @@ impl Streams {
         Ok(())
     }
 
+    /// Takes all that a stream is still to carry and its end, as `write` and `finish` do one after the other.
+    pub(crate) fn write_whole(&mut self, id: StreamId, pieces: [Bytes; 2]) -> Result<(), WriteError> {
+        let slot = self.writable_slot(id)?;
+        let stream = &mut self.slots[slot];
+        let mut len = 0;
+        for bytes in pieces {
+            len += bytes.len() as u64;
+            stream.send.write(bytes);
+        }
+        stream.send.finish();
+        self.end_waiting(slot);
+        self.send_allowance.on_finished(id.dir());
+        self.on_written(slot, len);
+        Ok(())
+    }
+
     #[inline]
     fn on_written(&mut self, slot: Slot, len: u64) {
         self.unsent += len;
@@ -188,6 +204,11 @@ impl Streams {
             self.await_room(slot);
         }
         usize::try_from(capacity).unwrap_or(usize::MAX)
+    }
+
+    /// Whether so many bytes, of which there are few, can be written to the stream at once.
+    pub(crate) fn has_room(&mut self, id: StreamId, bytes: u64) -> bool {
+        self.writable_slot(id).is_ok_and(|slot| bytes <= self.small_room(slot))
     }
 
     /// Whether `next_event` may have something to tell.

@@ -215,6 +215,18 @@ impl Streams {
         Room { own: send_allowance.min(kept), allowance, connection }
     }
 
+    /// What a writer may write in any case: a share, as far as there is memory and flow control permits it, and no writer waits for either.
+    #[inline]
+    pub(super) fn small_room(&self, slot: Slot) -> u64 {
+        if self.send_allowance.is_full || self.send_allowance.lacks_credit {
+            return 0;
+        }
+        let send = &self.slots[slot].send;
+        let share = MIN_SHARE.saturating_sub(send.unsent());
+        let kept = self.limits.send_buffer.saturating_sub(send.retained());
+        share.min(kept).min(self.connection_room()).min(self.permitted(slot))
+    }
+
     /// What the connection may retain more, in bytes.
     fn connection_room(&self) -> u64 {
         self.limits.connection_send_buffer.min(self.send_allowance.limit).saturating_sub(self.retained)

@@ -471,7 +471,7 @@ fn an_encoded_head_is_the_head() {
     let mut end = End::server();
     let head = EncodedHead::response(200, ok_fields(), BodyLength::Known(2));
     let mut sent = Vec::new();
-    for index in 0..3 {
+    for index in 0..4 {
         let id = request_stream(index);
         end.receive(id, &request_head("GET", &[]), Fin::End);
         match index {
@@ -480,8 +480,17 @@ fn an_encoded_head_is_the_head() {
                 .connection
                 .respond_with(&mut end.quic, id, 200, ok_fields(), BodyLength::Known(2))
                 .unwrap(),
-            _ => end.connection.respond_whole(&mut end.quic, id, 200, ok_fields(), b"ab").unwrap(),
+            2 => end.connection.respond_whole(&mut end.quic, id, 200, ok_fields(), b"ab").unwrap(),
+            _ => {
+                let content = Bytes::from_static(b"abc");
+                let long = end.connection.respond_at_once(&mut end.quic, id, &head, content.clone());
+                assert_eq!(long, Err(SendError::WrongLength));
+                end.connection.respond_at_once(&mut end.quic, id, &head, content.slice(..2)).unwrap();
+                let again = end.connection.respond_at_once(&mut end.quic, id, &head, content.slice(..2));
+                assert_eq!(again, Err(SendError::NoSuchExchange));
+            }
         }
+        assert_eq!(end.quic.sent(id).finished, index >= 2);
         if index < 2 {
             end.connection.write_body(&mut end.quic, id, Bytes::from_static(b"ab")).unwrap();
             end.connection.finish(&mut end.quic, id).unwrap();

@@ -59,3 +59,44 @@ fn the_last_packet_is_not_padded() {
     let full = alone.iter().filter(|size| *size == longest).count();
     assert!(alone.len() > 20 && full <= 4, "{full} of {alone:?}");
 }
+
+/// Small messages are written whole: what is there leaves with its end, and nothing can follow it.
+#[test]
+fn a_stream_written_whole_is_what_its_parts_would_be() {
+    let mut pair = pair();
+    let id = pair.client().open(Dir::Uni).expect("stream");
+    assert!(pair.client().has_room(id, 8));
+    let pieces = [Bytes::from_static(b"head"), Bytes::from_static(b"body")];
+    pair.client().write_whole(id, pieces.clone()).expect("writes");
+    assert_eq!(pair.client().unacknowledged_bytes(), 8);
+    assert!(pair.client().write_whole(id, pieces).is_err(), "it has ended");
+    assert!(!pair.client().has_room(id, 1), "it has ended");
+    let before = (pair.server.sink.received.len(), pair.server.sink.ended);
+    pair.run(3);
+    assert_eq!(pair.server.sink.received.get(before.0..), Some(&b"headbody"[..]));
+    assert_eq!((pair.server.sink.ended, pair.client().unacknowledged_bytes()), (before.1 + 1, 0));
+    let id = pair.client().open(Dir::Uni).expect("stream");
+    pair.client().write_whole(id, [Bytes::new(), Bytes::new()]).expect("writes");
+    pair.run(3);
+    assert_eq!(pair.server.sink.ended, before.1 + 2, "an end without bytes");
+}
+
+/// What the application hands over before it is asked is bounded as what it is asked for: by a share, by memory, and by the peer.
+#[test]
+fn room_for_a_small_message_ends_where_memory_or_credit_does() {
+    let mut pair = pair();
+    let id = pair.client().open(Dir::Uni).expect("stream");
+    assert!(pair.client().has_room(id, 16 * 1024) && !pair.client().has_room(id, 16 * 1024 + 1));
+    pair.client().limit_memory(Some(1_000));
+    assert!(pair.client().has_room(id, 1_000) && !pair.client().has_room(id, 1_001));
+    pair.client().limit_memory(None);
+    let stream = crate::StreamConfig {
+        initial_stream_window: 500,
+        max_stream_window: 500,
+        ..crate::StreamConfig::default()
+    };
+    let transport = TransportConfig { streams: stream, ..TransportConfig::default() };
+    let mut pair = Pair::connected(&TlsOptions::default(), transport, RetryPolicy::Never);
+    let id = pair.client().open(Dir::Uni).expect("stream");
+    assert!(pair.client().has_room(id, 500) && !pair.client().has_room(id, 501));
+}
