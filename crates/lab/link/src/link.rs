@@ -184,16 +184,12 @@ impl Link {
                 outcome
             }
             Node::Steps { bits_per_second, queue_bytes } => {
-                let wait = memory.free_at.saturating_since(now);
-                let (waiting, rate) = sent_by_steps(bits_per_second, (age, age + wait));
-                let outcome = take_turn(memory, now, datagram.size() as u64, (rate, waiting, *queue_bytes));
+                let line = (bits_per_second.as_slice(), *queue_bytes);
+                let outcome = queue_by_steps(memory, (now, age), datagram.size() as u64, line);
                 counters.overflowed += u64::from(outcome == NodeOutcome::Gone);
                 outcome
             }
-            Node::Gather(turn) => {
-                let turn = turn.as_nanos().max(1);
-                NodeOutcome::At(now + Duration::from_nanos((turn - age.as_nanos() % turn) % turn))
-            }
+            Node::Gather(turn) => NodeOutcome::At(now + until_turn(age, *turn)),
             Node::Thin { up_to, .. } if datagram.size() > *up_to => NodeOutcome::On,
             Node::Thin { keep, longest, .. } => lose(counters, thins_out(memory, now, (*keep, *longest))),
             Node::Police { bits_per_second, burst_bytes } => {
@@ -299,6 +295,24 @@ fn take_turn(
     let time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
     memory.free_at = memory.free_at.max(now) + time;
     NodeOutcome::At(memory.free_at)
+}
+
+/// A line whose rate changes, and the queue before it.
+fn queue_by_steps(
+    memory: &mut Memory,
+    (now, age): (Instant, Duration),
+    len: u64,
+    (steps, queue_bytes): (&[(Duration, u64)], u64),
+) -> NodeOutcome {
+    let wait = memory.free_at.saturating_since(now);
+    let (waiting, rate) = sent_by_steps(steps, (age, age + wait));
+    take_turn(memory, now, len, (rate, waiting, queue_bytes))
+}
+
+/// The time until the next multiple of `turn`.
+fn until_turn(age: Duration, turn: Duration) -> Duration {
+    let turn = turn.as_nanos().max(1);
+    Duration::from_nanos((turn - age.as_nanos() % turn) % turn)
 }
 
 /// The bytes that a line sends from a time of day to another, at rates that change, and the rate at the end in bits a second.
