@@ -3,22 +3,20 @@
 use crate::varint;
 use crate::writer::Writer;
 
-/// How many bytes (1 to 4) packet number `pn` takes when the peer has acknowledged `largest_acked` at most (`None`: nothing
+/// How many bytes (2 to 4) packet number `pn` takes when the peer has acknowledged `largest_acked` at most (`None`: nothing
 /// yet). Bytes for less than 2^31 outstanding packets are enough; more cannot be told apart by the receiver, so a sender
 /// must stop long before.
 ///
 /// There is room for sixteen times the outstanding packets, not only for twice as many: a packet that is late is overtaken by those
 /// of the next round trips, whose number doubles in slow start, and must be read behind them. A receiver that cannot tell its number
-/// drops it as not authentic, which looks like a loss.
+/// drops it as not authentic, which looks like a loss. A single byte is never enough: what follows a few packets may be a burst of hundreds.
 #[inline]
 pub const fn encoded_size(pn: u64, largest_acked: Option<u64>) -> usize {
     let outstanding = outstanding(pn, largest_acked);
     // RFC 9000 §17.1: more than twice the range of outstanding packets must be representable, and enough for packets that arrive
     // after later ones should be.
     //= rfc9000/17.1#1
-    if outstanding < 1 << 4 {
-        1
-    } else if outstanding < 1 << 12 {
+    if outstanding < 1 << 12 {
         2
     } else if outstanding < 1 << 20 {
         3
@@ -40,7 +38,6 @@ const fn outstanding(pn: u64, largest_acked: Option<u64>) -> u64 {
 #[inline]
 pub const fn equally_long(pn: u64, largest_acked: Option<u64>) -> u64 {
     let end: u64 = match encoded_size(pn, largest_acked) {
-        1 => 1 << 4,
         2 => 1 << 12,
         3 => 1 << 20,
         _ => return u64::MAX,
@@ -114,9 +111,13 @@ mod tests {
 
     #[test]
     fn numbers_are_equally_long_up_to_the_next_size() {
-        for (pn, acked, count) in
-            [(0, None, 15), (14, None, 1), (15, None, 4_080), (20, Some(19), 15), (35, Some(19), 4_080)]
-        {
+        for (pn, acked, count) in [
+            (0, None, 4_095),
+            (4_094, None, 1),
+            (4_095, None, 1_044_480),
+            (20, Some(19), 4_095),
+            (4_115, Some(19), 1_044_480),
+        ] {
             assert_eq!(equally_long(pn, acked), count, "{pn} behind {acked:?}");
             let last = pn + count - 1;
             assert_eq!(encoded_size(last, acked), encoded_size(pn, acked));
@@ -127,12 +128,13 @@ mod tests {
 
     /// Deleted, a packet that 30 ms of a fast sender overtake would be dropped by its receiver.
     #[test]
-    fn a_late_packet_is_read_behind_seven_times_as_many_as_were_outstanding() {
+    fn a_late_packet_is_read_behind_30_000_and_seven_times_as_many_as_were_outstanding() {
         for outstanding in [1, 15, 16, 100, 4_095, 4_096, 1 << 20] {
             let (acked, pn) = (1 << 40, (1 << 40) + outstanding);
             let size = encoded_size(pn, Some(acked));
             let truncated = (pn & 0xffff_ffff >> (32 - 8 * size)) as u32;
-            assert_eq!(expand(truncated, size, pn + 7 * outstanding), pn, "{outstanding} in {size} bytes");
+            let overtaken = 30_000.max(7 * outstanding);
+            assert_eq!(expand(truncated, size, pn + overtaken), pn, "{outstanding} in {size} bytes");
         }
     }
 
@@ -163,7 +165,7 @@ mod tests {
         assert_eq!(expand(0, 1, varint::MAX), varint::MAX - 0xff);
         assert_eq!(expand(0xff, 1, varint::MAX + 1), varint::MAX);
         assert_eq!(expand(0, 1, varint::MAX + 1), varint::MAX - 0xff);
-        assert_eq!(encoded_size(0, None), 1);
+        assert_eq!(encoded_size(0, None), 2);
         assert_eq!(encoded_size(u64::MAX, None), 4);
     }
 
