@@ -187,7 +187,7 @@ impl Pacer {
         self.largest = if burst.is_free() { u64::MAX } else { train as u64 };
         if burst.is_free() {
             let always = packet * BURST_PACKETS as f64;
-            if self.train_span > QUANTUM {
+            if self.train_span > QUANTUM && !rate.is_unlimited() {
                 self.train = train.max(rate.bytes_in(self.train_span).min(always));
             }
             self.depth = train.max(always) + late;

@@ -76,6 +76,17 @@ fn a_span_makes_trains_of_up_to_ten_packets() {
     }
 }
 
+/// Deleted, a sender without a rate would be asked how much of it a train may hold.
+#[test]
+fn a_span_of_a_train_means_nothing_without_a_rate() {
+    let mut pacer = Pacer::new(Instant::ZERO, MTU);
+    pacer.set_train_span(Duration::from_millis(100));
+    pacer.set_rate(Rate::UNLIMITED, MTU);
+    let mut fine = Pacer::new(Instant::ZERO, MTU);
+    fine.set_rate(Rate::UNLIMITED, MTU);
+    assert_eq!(pacer.allowance(Instant::ZERO), fine.allowance(Instant::ZERO));
+}
+
 #[test]
 fn probes_leave_unasked_and_are_paid_for_later() {
     let mut pacer = Pacer::new(Instant::ZERO, MTU);
