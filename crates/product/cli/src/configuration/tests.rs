@@ -49,7 +49,7 @@ fn sample(flag: &Arg) -> &'static str {
         "xdp-mode" => "'driver'",
         "cipher" => "'aes128'",
         "congestion" => "'bbr'",
-        "careful-resume" => "'on'",
+        "careful-resume" => "'off'",
         "mtu-ceiling" | "receive-buffer" => "9000",
         _ if matches!(flag.get_action(), ArgAction::SetTrue) => "true",
         _ => "7",
