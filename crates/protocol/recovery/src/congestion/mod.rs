@@ -92,8 +92,8 @@ pub struct Controller {
 struct Beside {
     /// If careful resume is switched on, or a silence is being overcome.
     resume: Option<Resume>,
-    /// If the flow chooses its controller.
-    judge: Option<Judge>,
+    /// If the flow chooses its controller. Boxed, because most do not.
+    judge: Option<Box<Judge>>,
 }
 
 /// Which controller a flow uses that chooses, and why.
@@ -148,7 +148,7 @@ impl Controller {
             Algorithm::Bbr => Kind::Bbr(Box::new(Bbr::new(mtu))),
             Algorithm::Prague => Kind::Prague(Box::new(Prague::new(mtu))),
         };
-        let judge = (algorithm == Algorithm::Auto).then(Judge::new);
+        let judge = (algorithm == Algorithm::Auto).then(|| Box::new(Judge::new()));
         let beside = judge.map(|judge| Box::new(Beside { resume: None, judge: Some(judge) }));
         Controller { kind, beside }
     }
@@ -212,7 +212,7 @@ impl Controller {
     }
 
     fn judge_mut(&mut self) -> Option<&mut Judge> {
-        self.beside.as_mut()?.judge.as_mut()
+        self.beside.as_mut()?.judge.as_deref_mut()
     }
 
     /// Does as careful resume says.
