@@ -4,7 +4,7 @@
 //! The probability is computed anew at fixed times. Nothing happens at such a time of itself: the datagram that comes next makes up for
 //! those since the last, which is possible since the line's state between two datagrams is known.
 //!
-//! The basic rule (RFC 8033 §4, appendix A). Left out is what §5 offers beyond it: dropping evenly instead of by chance, and a cap on how
+//! The basic rule (RFC 8033 §4, appendix A). The RFC's text was not at hand: §4 was written from memory and is still to be compared. Left out is what §5 offers beyond it: dropping evenly instead of by chance, and a cap on how
 //! fast the probability grows.
 
 use base::rng::Rng;
