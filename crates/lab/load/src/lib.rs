@@ -55,7 +55,9 @@ pub use failure::{Failure, PerFailure};
 pub use kinds::HandshakeKinds;
 pub use latency::{Latency, span};
 pub use limit::Limit;
-pub use plan::{Bound, Handshakes, LoadPlan, Pace, PlanError, Protocol, Quic, Reuse, Tcp};
+pub use plan::{
+    Bound, HANDSHAKES_AT_A_TIME, Handshakes, LoadPlan, Pace, PlanError, Protocol, Quic, Reuse, Tcp,
+};
 pub use quic::{Member, choose_address};
 pub use record::Record;
 pub use report::{Report, SliceReport};

@@ -25,6 +25,10 @@ pub enum Pace {
     Open(f64),
 }
 
+/// Handshakes under way at a time where nothing else is said: their first datagrams fit into a socket's receive buffer of 212,992 bytes
+/// together, and a server gets through with them long before the first one's timer.
+pub const HANDSHAKES_AT_A_TIME: usize = 64;
+
 /// How long a connection stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reuse {
@@ -113,6 +117,9 @@ pub struct LoadPlan {
     pub content: u64,
     /// Connections in all.
     pub connections: usize,
+    /// At most this many of them are being made at a time, by all threads together and at least one by each. Not where each request
+    /// has a connection of its own.
+    pub handshakes: usize,
     /// Requests at a time on each connection, unless the server allows fewer.
     pub streams: usize,
     /// When it is over.
@@ -207,6 +214,7 @@ impl LoadPlan {
         let part = |all: u64| all / threads as u64 + u64::from((index as u64) < all % threads as u64);
         LoadPlan {
             connections: part(self.connections as u64) as usize,
+            handshakes: part(self.handshakes as u64).max(1) as usize,
             bound: match self.bound {
                 Bound::Requests(all) => Bound::Requests(part(all)),
                 span @ Bound::Span(_) => span,

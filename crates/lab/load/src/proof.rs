@@ -4,7 +4,7 @@
 //! out is the network.
 
 use super::accounts::RequestAccounts;
-use super::plan::{Bound, LoadPlan, Pace, Protocol, Reuse, Tcp};
+use super::plan::{Bound, HANDSHAKES_AT_A_TIME, LoadPlan, Pace, Protocol, Reuse, Tcp};
 use super::record::Record;
 use super::report::{self, Report, RunContext};
 use super::run_phase::{ConnectionSummary, PhaseChange, RunPhase, ThreadContext};
@@ -29,6 +29,7 @@ fn plan(pace: Pace, bound: Bound, places: usize) -> LoadPlan {
         requests: vec![http::Request::get("http://virtual/").body(()).unwrap().into_parts().0],
         content: 0,
         connections: places,
+        handshakes: HANDSHAKES_AT_A_TIME,
         streams: 1,
         bound,
         warm_up: ms(100),

@@ -8,7 +8,10 @@ use bytes::Bytes;
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use datapath::Port as _;
 use http3::{Abort, BodyLength, Code, MessageSink, RequestHead, Session};
-use load::{Bound, Failure, Handshakes, LoadPlan, Member, Pace, Protocol, Quic, Report, Reuse, Run};
+use load::{
+    Bound, Failure, HANDSHAKES_AT_A_TIME, Handshakes, LoadPlan, Member, Pace, Protocol, Quic, Report, Reuse,
+    Run,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -131,6 +134,7 @@ impl Serving {
             requests: vec![head("/good"), head(path)],
             content: 0,
             connections: 2,
+            handshakes: HANDSHAKES_AT_A_TIME,
             streams: 4,
             bound: Bound::Requests(40),
             warm_up: Duration::ZERO,

@@ -75,6 +75,7 @@ fn allocations(server: SocketAddr, count: u64, outstanding: usize) -> u64 {
         address: server,
         task: Task::Exchanges { request: Amount::Bytes(512), response: Amount::Bytes(8_192) },
         connections: 1,
+        handshakes: load::HANDSHAKES_AT_A_TIME,
         outstanding,
         bound: Bound::Requests(count),
         // In which windows, tables and queues grow.

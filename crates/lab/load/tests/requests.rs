@@ -7,7 +7,10 @@ mod shared;
 use base::time::Duration;
 use crypto::{ClientTls, Identity, Roots, ServerTls, TicketKeys, TicketOptions, TlsOptions};
 use datapath::Port as _;
-use load::{Bound, Failure, Handshakes, LoadPlan, Member, Pace, Protocol, Quic, Report, Reuse, Run};
+use load::{
+    Bound, Failure, HANDSHAKES_AT_A_TIME, Handshakes, LoadPlan, Member, Pace, Protocol, Quic, Report, Reuse,
+    Run,
+};
 use server::EarlyData;
 use server::access_log::{AccessLog, Target};
 use server::handler::{FileOptions, Files};
@@ -100,6 +103,7 @@ impl Serving {
             requests: paths.iter().map(head).collect(),
             content: 0,
             connections: 4,
+            handshakes: HANDSHAKES_AT_A_TIME,
             streams: 8,
             bound: Bound::Requests(2_000),
             warm_up: Duration::ZERO,
@@ -170,6 +174,15 @@ fn every_request_is_counted_once() {
     assert_eq!(in_series, 2_001);
     assert!(report.latency.p50_us > 0.0 && report.latency.max_us >= report.latency.p99_us);
     assert!(report.generator.cpu_s > 0.0 && report.generator.sent_datagrams > Some(0));
+}
+
+/// Deleted, a bound of handshakes at a time could leave connections out, or wait for ever.
+#[test]
+fn all_connections_are_made_a_few_at_a_time() {
+    let serving = Serving::start();
+    let report =
+        serving.run(&LoadPlan { connections: 101, handshakes: 3, ..serving.trusting(&["/bytes/10"]) });
+    assert_eq!((report.handshake.count, report.succeeded, report.failed), (101, 2_000, 0), "{report}");
 }
 
 #[test]

@@ -70,6 +70,12 @@ pub(crate) struct LoadArgs {
     /// Connections in all.
     #[arg(short = 'c', long = "clients", visible_alias = "connections", default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
     connections: u32,
+    /// At most this many connections are being made at a time; requests begin when all are there.
+    ///
+    /// A server that gets more handshakes at once than it can answer within a second makes clients send again, and then give up. With
+    /// --new-connections it is -c that says how many.
+    #[arg(long, default_value_t = load::HANDSHAKES_AT_A_TIME as u32, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load", hide_short_help = true)]
+    handshakes: u32,
     /// Requests at a time on each connection, as far as the server allows. HTTP/1.1 has one.
     #[arg(short = 'm', long, visible_alias = "max-concurrent-streams", default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Load")]
     streams: u32,

@@ -37,6 +37,8 @@ pub(super) struct Driver<'a> {
     connection_slots: Vec<ConnectionSlot>,
     /// Slots that wait for a connection.
     empty: Vec<usize>,
+    /// Connections that are being made for the first time in their slot.
+    unsettled: usize,
     next_look: Instant,
 }
 
@@ -65,6 +67,7 @@ impl<'a> Driver<'a> {
         Driver {
             connection_slots: vec![slot; plan.connections],
             empty: (0..plan.connections).rev().collect(),
+            unsettled: 0,
             worker,
             run_phase: RunPhase::new(plan.rules(), thread_context, now),
             plan,
@@ -111,7 +114,9 @@ impl<'a> Driver<'a> {
         for news in news.drain(..) {
             let (News::Up(number) | News::Down(number)) = news;
             let Some(slot) = self.connection_slots.get_mut(number) else { continue };
-            slot.is_settled = true;
+            if !core::mem::replace(&mut slot.is_settled, true) {
+                self.unsettled -= 1;
+            }
             slot.is_up = matches!(news, News::Up(_));
             if slot.is_up {
                 self.run_phase.on_up(now);
@@ -170,11 +175,14 @@ impl<'a> Driver<'a> {
         (has_begun && is_hopeless) || self.run_phase.is_over(now, accounts, summary)
     }
 
-    /// Makes the connections that are missing.
+    /// Makes the connections that are missing, as many at a time as the plan permits.
     #[inline]
     fn dial(&mut self, now: Instant) {
         let is_handshaking = self.is_handshaking();
         while let Some(&number) = self.empty.last() {
+            if !is_handshaking && self.unsettled >= self.plan.handshakes {
+                return;
+            }
             let accounts = &mut self.worker.app_mut().accounts;
             let mut state = ClientConnection::new(number, self.plan.outstanding, now);
             if is_handshaking {
@@ -186,7 +194,10 @@ impl<'a> Driver<'a> {
             let made = self.worker.connect(&self.plan.quic, &self.plan.server_name, self.plan.address, state);
             let Some(slot) = self.connection_slots.get_mut(number) else { continue };
             match made {
-                Ok(handle) => slot.handle = Some(handle),
+                Ok(handle) => {
+                    slot.handle = Some(handle);
+                    self.unsettled += usize::from(!slot.is_settled);
+                }
                 Err(error) => {
                     slot.is_settled = true;
                     let accounts = &mut self.worker.app_mut().accounts;

@@ -65,6 +65,9 @@ pub struct PerfPlan {
     pub task: Task,
     /// Connections in all; of handshakes, how many are under way at a time.
     pub connections: usize,
+    /// At most this many of them are being made at a time, by all threads together and at least one by each. Not where handshakes are
+    /// the task.
+    pub handshakes: usize,
     /// Exchanges at a time on each connection, unless the server allows fewer.
     pub outstanding: usize,
     /// When it is over: after this many exchanges or handshakes, or so long.
@@ -122,6 +125,7 @@ impl PerfPlan {
         let part = |all: u64| all / threads as u64 + u64::from((index as u64) < all % threads as u64);
         PerfPlan {
             connections: part(self.connections as u64) as usize,
+            handshakes: part(self.handshakes as u64).max(1) as usize,
             bound: match self.bound {
                 Bound::Requests(all) => Bound::Requests(part(all)),
                 span @ Bound::Span(_) => span,

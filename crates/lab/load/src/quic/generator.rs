@@ -48,6 +48,10 @@ pub(super) struct Generator<'a> {
     run_phase: RunPhase<'a>,
     http: Arc<http3::Config>,
     connection_slots: Vec<ConnectionSlot>,
+    /// Connections that are being made.
+    handshakes: usize,
+    /// Others wait until fewer are.
+    has_waiting: bool,
     /// Which connection an overdue request is offered to first.
     turn_of: usize,
     next_tick: Instant,
@@ -88,6 +92,8 @@ impl<'a> Generator<'a> {
             plan,
             quic,
             http: Arc::new(http3::Config::client()),
+            handshakes: 0,
+            has_waiting: false,
             turn_of: 0,
             next_tick: now,
             next_look: now,
@@ -119,8 +125,14 @@ impl<'a> Generator<'a> {
                 if has_news || due.is_some() {
                     self.dial(now);
                 }
-            } else if due.is_some() {
-                self.offer(now);
+            } else {
+                // Not for each that is done: all places are looked at.
+                if self.has_waiting && self.handshakes <= self.plan.handshakes / 2 {
+                    self.dial(now);
+                }
+                if due.is_some() {
+                    self.offer(now);
+                }
             }
             if now >= self.next_tick {
                 self.tick(now);
@@ -192,6 +204,7 @@ impl<'a> Generator<'a> {
         for news in core::mem::take(&mut self.worker.app_mut().news) {
             match news {
                 SlotEvent::Up(number) => {
+                    self.handshakes -= 1;
                     self.run_phase.on_up(now);
                     if let Some(connection_slot) = self.connection_slots.get_mut(number) {
                         (connection_slot.is_up, connection_slot.is_settled, connection_slot.pause) =
@@ -200,6 +213,7 @@ impl<'a> Generator<'a> {
                     }
                 }
                 SlotEvent::Down(number, was_up) => {
+                    self.handshakes -= usize::from(!was_up);
                     if was_up {
                         self.run_phase.on_down(now);
                     }
@@ -226,8 +240,9 @@ impl<'a> Generator<'a> {
         self.expire(now);
     }
 
-    /// Makes the connections that are due.
+    /// Makes the connections that are due, as many at a time as the plan permits.
     fn dial(&mut self, now: Instant) {
+        self.has_waiting = false;
         for number in 0..self.connection_slots.len() {
             // What never worked is tried once.
             let has_hope = self.run_phase.has_worked();
@@ -238,6 +253,10 @@ impl<'a> Generator<'a> {
             let Some(connection_slot) = self.connection_slots.get_mut(number).filter(is_due) else {
                 continue;
             };
+            if self.plan.reuse == Reuse::Always && self.handshakes >= self.plan.handshakes {
+                self.has_waiting = true;
+                return;
+            }
             let mut state = LoadConnection::new(number, now);
             state.next_request = self.plan.first_request(number);
             if self.plan.reuse == Reuse::Never {
@@ -254,7 +273,10 @@ impl<'a> Generator<'a> {
             let state = ClientConnection::new(Arc::clone(&self.http), state, self.plan.streams, now);
             let (config, name) = (&self.quic.config, &self.plan.server_name);
             match self.worker.connect(config, name, self.plan.address, state) {
-                Ok(handle) => connection_slot.handle = Some(handle),
+                Ok(handle) => {
+                    connection_slot.handle = Some(handle);
+                    self.handshakes += 1;
+                }
                 Err(error) => {
                     (connection_slot.is_settled, connection_slot.has_failed) = (true, true);
                     let app = self.worker.app_mut();

@@ -19,8 +19,12 @@ pub(super) async fn keep(thread_state: Rc<ThreadState>, number: usize) {
     let mut state = SlotState::default();
     let mut pause = PAUSES[0];
     loop {
+        // It is never closed.
+        let turn = thread_state.handshakes.acquire().await;
         let began = clock::now();
-        match dial(&thread_state, &mut state).await {
+        let dialled = dial(&thread_state, &mut state).await;
+        drop(turn);
+        match dialled {
             Ok(Dialled { link, sender, driver, kind }) => {
                 let took = clock::now().saturating_since(began);
                 thread_state.accounts.borrow_mut().on_handshake(None, took, kind);

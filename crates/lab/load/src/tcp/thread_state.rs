@@ -13,7 +13,7 @@ use http::header::HOST;
 use http::{HeaderValue, Request, Uri};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 /// Shared by the tasks of a thread.
 pub(super) struct ThreadState {
@@ -22,6 +22,8 @@ pub(super) struct ThreadState {
     pub(super) requests: Vec<Request<()>>,
     pub(super) accounts: RefCell<RequestAccounts>,
     pub(super) meter: Rc<Meter>,
+    /// Connections that stay take turns to be made.
+    pub(super) handshakes: Semaphore,
     /// Lanes wait here for a request that they may make.
     pub(super) work: Notify,
     /// How many do.
@@ -74,6 +76,7 @@ impl ThreadState {
             requests,
             tcp,
             meter: Rc::default(),
+            handshakes: Semaphore::new(plan.handshakes),
             work: Notify::new(),
             idle: Cell::new(0),
             news: Notify::new(),

@@ -82,6 +82,7 @@ impl Serving {
             address: self.address,
             task,
             connections: 3,
+            handshakes: load::HANDSHAKES_AT_A_TIME,
             outstanding: 20,
             bound,
             warm_up: Duration::ZERO,
@@ -166,6 +167,19 @@ fn handshakes_are_counted_and_timed() {
     // under way, and soon demand Retries.
     let most = serving.half_open.load(Ordering::Relaxed);
     assert!(most <= 12, "{most} handshakes were under way");
+}
+
+/// Deleted, thousands of connections would be begun at once, and a server that cannot answer them in time has them time out.
+#[test]
+fn few_connections_are_made_at_a_time() {
+    let serving = Serving::start(protocol::ALPN);
+    let good = serving.plan(exchanges(512, 8_192), Bound::Requests(1_000));
+    let report = run(&PerfPlan { connections: 300, handshakes: 4, ..good });
+    assert!(report.is_clean(), "{report:?}");
+    assert_eq!((report.handshake.count, report.unconnected, report.completed), (300, 0, 1_000));
+    // The server has to hear the end of those that the client has done with.
+    let most = serving.half_open.load(Ordering::Relaxed);
+    assert!((1..=40).contains(&most), "{most} handshakes were under way");
 }
 
 #[test]

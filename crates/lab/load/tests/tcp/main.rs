@@ -6,7 +6,7 @@ mod server;
 
 use base::time::Duration;
 use crypto::{Roots, TlsOptions, tcp_client};
-use load::{Bound, Failure, LoadPlan, Pace, Protocol, Report, Reuse, Run, Tcp};
+use load::{Bound, Failure, HANDSHAKES_AT_A_TIME, LoadPlan, Pace, Protocol, Report, Reuse, Run, Tcp};
 use server::{Serving, Speaks};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,6 +30,7 @@ fn plan(serving: &Serving, (speaks, roots): (Speaks, Option<Roots>), paths: &[&s
         requests: paths.iter().map(head).collect(),
         content: 0,
         connections: 4,
+        handshakes: HANDSHAKES_AT_A_TIME,
         streams: if speaks == Speaks::One { 1 } else { 8 },
         bound: Bound::Requests(1_000),
         warm_up: Duration::ZERO,
@@ -95,6 +96,17 @@ fn every_request_is_counted_once() {
                 generator.data_calls > 1_000 && generator.waits > 0 && generator.sent_datagrams.is_none()
             );
         }
+    }
+}
+
+/// Deleted, a bound of handshakes at a time could leave connections out, or wait for ever.
+#[test]
+fn all_connections_are_made_a_few_at_a_time() {
+    for speaks in BOTH {
+        let serving = Serving::start(speaks, false);
+        let plan = LoadPlan { connections: 60, handshakes: 3, ..clear(&serving, speaks, &["/bytes/10"]) };
+        let report = run(&plan);
+        assert_eq!((report.handshake.count, report.succeeded, report.failed), (60, 1_000, 0), "{report}");
     }
 }
 

@@ -44,6 +44,7 @@ impl LoadArgs {
             requests: targets.iter().map(|target| self.head(target)).collect::<Result<_, _>>()?,
             content: self.body,
             connections: self.connections as usize,
+            handshakes: self.handshakes as usize,
             streams: self.streams as usize,
             bound: match (self.requests, self.duration) {
                 (Some(count), _) => Bound::Requests(count),

@@ -66,6 +66,10 @@ pub(crate) struct ClientArgs {
     /// Connections in all; of handshakes, how many are under way at a time.
     #[arg(short = 'c', long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
     connections: u32,
+    /// At most this many connections are being made at a time; the test begins when all are there. Where handshakes are the test, -c
+    /// says it. A server that gets more at once than it can answer within a second makes clients send again, and then give up.
+    #[arg(long, default_value_t = load::HANDSHAKES_AT_A_TIME as u32, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
+    handshakes: u32,
     /// Requests, or streams, at a time on each connection, as far as the server allows.
     #[arg(short = 'm', long, visible_alias = "streams", default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
     outstanding: u32,
@@ -188,6 +192,7 @@ impl ClientArgs {
             address,
             task,
             connections: self.connections as usize,
+            handshakes: self.handshakes as usize,
             outstanding: self.outstanding as usize,
             bound,
             warm_up,
