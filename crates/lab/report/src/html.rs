@@ -11,7 +11,8 @@
 use crate::cells::{self, Align, OPEN_NOTE, Verdict, alignment, duration, words};
 use crate::date;
 use crate::escape::{data_address, markup};
-use crate::model::{Block, Cell, Drawing, Plot, Row, Run, Study, Table};
+use crate::markdown::picture_name;
+use crate::model::{Block, Cell, Drawing, Plot, PlotGrid, Row, Run, Study, Table};
 use crate::plot::{self, Width};
 use std::collections::BTreeSet;
 use std::fmt::{Display, Write as _};
@@ -34,22 +35,32 @@ pub fn report(run: &Run) -> String {
         markup(&date::for_people(&run.began)),
         duration(run.seconds)
     );
-    page(&format!("Measurements, {}", date::day(&run.began)), &intro, run)
+    page(&format!("Measurements, {}", date::day(&run.began)), (&intro, Files::Beside), run)
 }
 
 /// The studies as a page that stands alone, under this heading: for what was not measured by a run.
 pub fn titled(head: &str, run: &Run) -> String {
-    page(head, "", run)
+    page(head, ("", Files::Elsewhere), run)
 }
 
 /// Two runs side by side as a page; `run` is what [`crate::compare::Comparison::as_run`] makes of them.
 pub fn comparison(run: &Run) -> String {
-    page("Two runs side by side", "", run)
+    page("Two runs side by side", ("", Files::Elsewhere), run)
+}
+
+/// Where the pictures of a run lie as files.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Files {
+    /// Beside the page, by the names that [`picture_name`] gives them.
+    Beside,
+    /// Nowhere that the page knows.
+    #[default]
+    Elsewhere,
 }
 
 /// A whole page: `head` is a text, `intro` is markup.
-fn page(head: &str, intro: &str, run: &Run) -> String {
-    let mut out = Page::default();
+fn page(head: &str, (intro, files): (&str, Files), run: &Run) -> String {
+    let mut out = Page { text: String::new(), files };
     let (head, ids) = (markup(head), anchors(run));
     out.line("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">");
     out.line("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
@@ -77,7 +88,7 @@ fn page(head: &str, intro: &str, run: &Run) -> String {
     out.line(format_args!(
         "</main>\n<footer class=\"small\">\n<p>{LEGEND}</p>\n</footer>\n</div>\n</body>\n</html>"
     ));
-    out.0
+    out.text
 }
 
 /// A name for each study that an address may end with, and that no other has.
@@ -96,12 +107,15 @@ fn anchors(run: &Run) -> Vec<String> {
 
 /// A page that is being written.
 #[derive(Default)]
-struct Page(String);
+struct Page {
+    text: String,
+    files: Files,
+}
 
 impl Page {
     fn line(&mut self, text: impl Display) {
         // Writing to a string does not fail.
-        let _ = writeln!(self.0, "{text}");
+        let _ = writeln!(self.text, "{text}");
     }
 
     fn contents(&mut self, run: &Run, ids: &[String]) {
@@ -139,11 +153,12 @@ impl Page {
             self.warning(&format!("Not finished: {problem}"));
         }
         self.list("findings", &study.findings);
-        for block in &study.blocks {
+        for (number, block) in study.blocks.iter().enumerate() {
             match block {
                 Block::Table(shown) => self.table(shown),
                 Block::Plot(shown) => self.plot(shown),
-                Block::Drawing(shown) => self.drawing(shown),
+                Block::Drawing(shown) => self.drawing(shown, &picture_name(&study.id, number + 1)),
+                Block::Grid(shown) => self.grid(shown),
             }
         }
         if !study.notes.is_empty() {
@@ -224,10 +239,24 @@ impl Page {
         self.line("</figure>");
     }
 
-    fn drawing(&mut self, shown: &Drawing) {
+    fn grid(&mut self, shown: &PlotGrid) {
+        self.line(format_args!("<figure>\n<figcaption>{}</figcaption>", markup(&shown.title)));
+        self.line("<div class=\"grid\">");
+        for plot in &shown.plots {
+            let title = markup(&plot.title);
+            self.line(format_args!("<div>\n<p>{title}</p>{}</div>", plot::inlined_of(plot, shown)));
+        }
+        self.line("</div>\n</figure>");
+    }
+
+    fn drawing(&mut self, shown: &Drawing, file: &str) {
         let title = markup(&shown.title);
         let height = height_of(&shown.svg).clamp(40, HIGHEST);
-        self.line(format_args!("<figure>\n<figcaption>{title}</figcaption>"));
+        let link = match self.files {
+            Files::Beside => format!(" <a href=\"{file}\">{file}</a>"),
+            Files::Elsewhere => String::new(),
+        };
+        self.line(format_args!("<figure>\n<figcaption>{title}{link}</figcaption>"));
         self.line(format_args!(
             "<iframe class=\"drawing\" height=\"{height}\" title=\"{title}\" \
              src=\"{}\"></iframe>",

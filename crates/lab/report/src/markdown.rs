@@ -2,7 +2,7 @@
 
 use crate::cells::{self, Align, OPEN_NOTE, alignment, duration, words};
 use crate::escape::markdown as escape;
-use crate::model::{Block, Run, Study, Table};
+use crate::model::{Block, PlotGrid, Run, Study, Table};
 use crate::{date, plot};
 use std::fmt::Write as _;
 
@@ -70,14 +70,30 @@ fn study(study: &Study, pages: &mut Pages) {
             }
             Block::Plot(shown) => (&shown.title, plot::svg(shown)),
             Block::Drawing(shown) => (&shown.title, shown.svg.clone()),
+            Block::Grid(shown) => {
+                grid(shown, &picture_name(&study.id, number + 1), pages);
+                continue;
+            }
         };
-        let name = file_name(&study.id, number + 1);
+        let name = picture_name(&study.id, number + 1);
         let _ = writeln!(pages.text, "![{}]({name})\n", escape(title));
         pages.pictures.push((name, svg));
     }
     let out = &mut pages.text;
     list(out, "**Method**\n\n", &study.method);
     list(out, "**Notes**\n\n", &study.notes);
+}
+
+/// One file for each picture: `e4-5-1.svg` and so on where a plot were `e4-5.svg`.
+fn grid(grid: &PlotGrid, name: &str, pages: &mut Pages) {
+    let _ = writeln!(pages.text, "**{}**\n", escape(&grid.title));
+    let stem = name.trim_end_matches(".svg");
+    for (number, (plot, svg)) in grid.plots.iter().zip(plot::svgs(grid)).enumerate() {
+        let name = format!("{stem}-{}.svg", number + 1);
+        let _ = writeln!(pages.text, "![{}]({name})", escape(&plot.title));
+        pages.pictures.push((name, svg));
+    }
+    pages.text.push('\n');
 }
 
 fn list(out: &mut String, head: &str, items: &[String]) {
@@ -91,8 +107,9 @@ fn list(out: &mut String, head: &str, items: &[String]) {
     out.push('\n');
 }
 
-/// Studies have short names, but a name must not leave the directory.
-fn file_name(study: &str, number: usize) -> String {
+/// The file of the picture that is a study's block of this number, from 1 on. Studies have short names, but a name must not leave the
+/// directory.
+pub(crate) fn picture_name(study: &str, number: usize) -> String {
     let safe: String =
         study.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
     format!("{safe}-{number}.svg")

@@ -57,6 +57,8 @@ pub enum Block {
     Table(Table),
     /// A picture of figures.
     Plot(Plot),
+    /// Small pictures beside each other.
+    Grid(PlotGrid),
     /// A picture that was drawn elsewhere.
     Drawing(Drawing),
 }
@@ -133,6 +135,16 @@ pub struct Plot {
     pub y: Axis,
     /// One for each line, or for each colour of bars.
     pub series: Vec<Series>,
+}
+
+/// Small pictures of lines beside each other, with one vertical axis for all: a picture for each contestant, say. Lines have no
+/// names there; the title says what each of them is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlotGrid {
+    /// What all of them show.
+    pub title: String,
+    /// The pictures. Each has its contestant's name for a title.
+    pub plots: Vec<Plot>,
 }
 
 /// How figures are drawn.

@@ -12,7 +12,7 @@ mod ink;
 mod lines;
 mod sheet;
 
-use crate::model::{Plot, PlotKind};
+use crate::model::{Plot, PlotGrid, PlotKind};
 use bars::Bars;
 use ink::Ink;
 use lines::Lines;
@@ -25,6 +25,18 @@ pub enum Width {
     Wide,
     /// For a phone: 350 pixels, with letters of the same size.
     Narrow,
+    /// For several beside each other: 300 pixels, and half as high as the others.
+    Small,
+}
+
+impl Width {
+    fn pixels(self) -> f64 {
+        match self {
+            Width::Wide => 760.0,
+            Width::Narrow => 350.0,
+            Width::Small => 300.0,
+        }
+    }
 }
 
 /// What stands above the figures.
@@ -39,13 +51,28 @@ const TITLE: f64 = 34.0;
 
 /// A plot as an SVG document of its own: with its title, in light or dark as the reader has it.
 pub fn svg(plot: &Plot) -> String {
-    let style = format!("<style>{}{}</style>", style_sheet(), PAPER);
-    render(plot, Width::Wide, Heading::Title, &style)
+    render(plot, std::slice::from_ref(plot), (Width::Wide, Heading::Title), &own_style())
+}
+
+/// The plots of a grid as SVG documents of their own, each with its title.
+pub fn svgs(grid: &PlotGrid) -> Vec<String> {
+    let style = own_style();
+    let draw = |plot| render(plot, &grid.plots, (Width::Small, Heading::Title), &style);
+    grid.plots.iter().map(draw).collect()
+}
+
+fn own_style() -> String {
+    format!("<style>{}{}</style>", style_sheet(), PAPER)
 }
 
 /// A plot as a part of a page that has its title and [`style_sheet`].
 pub fn inlined(plot: &Plot, width: Width) -> String {
-    render(plot, width, Heading::None, "")
+    render(plot, std::slice::from_ref(plot), (width, Heading::None), "")
+}
+
+/// A plot of a grid as a part of a page.
+pub fn inlined_of(plot: &Plot, grid: &PlotGrid) -> String {
+    render(plot, &grid.plots, (Width::Small, Heading::None), "")
 }
 
 /// What a page needs for the colours of its plots.
@@ -56,15 +83,21 @@ pub fn style_sheet() -> String {
 /// The paper of a document of its own.
 const PAPER: &str = ".plot{background:#fff}@media(prefers-color-scheme:dark){.plot{background:#14181d}}";
 
-fn render(plot: &Plot, width: Width, heading: Heading, style: &str) -> String {
+/// `beside` are the plots with which it shares the vertical axis, itself included.
+fn render(plot: &Plot, beside: &[Plot], (width, heading): (Width, Heading), style: &str) -> String {
     // Drawing into a text does not fail; if the library thinks otherwise, the reader sees why there is no picture.
-    draw(plot, width, heading, style).unwrap_or_else(|error| {
+    draw(plot, beside, (width, heading), style).unwrap_or_else(|error| {
         format!("<svg xmlns=\"http://www.w3.org/2000/svg\"><desc>{error:?}</desc></svg>")
     })
 }
 
-fn draw(plot: &Plot, width: Width, heading: Heading, style: &str) -> Result<String, Failure> {
-    let width = if width == Width::Wide { 760.0 } else { 350.0 };
+fn draw(
+    plot: &Plot,
+    beside: &[Plot],
+    (size, heading): (Width, Heading),
+    style: &str,
+) -> Result<String, Failure> {
+    let width = size.pixels();
     let top = if heading == Heading::Title { TITLE } else { 0.0 };
     let mut buffer = String::new();
     let height = match &plot.kind {
@@ -78,8 +111,8 @@ fn draw(plot: &Plot, width: Width, heading: Heading, style: &str) -> Result<Stri
             height
         }
         PlotKind::Lines | PlotKind::LinesAndMarks(_) => {
-            let lines = Lines::new(plot, entries(plot), width);
-            let height = top + lines.height(width);
+            let lines = Lines::new(plot, beside, entries(plot), size);
+            let height = top + lines.height();
             let sheet = Sheet::new(&mut buffer, width, height);
             titled(&sheet, plot, heading)?;
             lines.draw(&sheet, top)?;

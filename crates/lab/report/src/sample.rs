@@ -1,7 +1,7 @@
 //! A run for tests: one of everything, with texts that try to be markup.
 
 use crate::model::{
-    Axis, Block, Cell, Drawing, Plot, PlotKind, Point, Row, Run, Scale, Series, Study, Table,
+    Axis, Block, Cell, Drawing, Plot, PlotGrid, PlotKind, Point, Row, Run, Scale, Series, Study, Table,
 };
 use crate::stats::{Ratio, Summary};
 
@@ -33,7 +33,12 @@ fn study() -> Study {
         question: format!("Which is faster? {HOSTILE}"),
         method: vec![format!("Two processes. {HOSTILE}")],
         findings: vec![format!("gso is 4.6 times as fast. {HOSTILE}")],
-        blocks: vec![Block::Table(table()), Block::Plot(plot()), Block::Drawing(drawing())],
+        blocks: vec![
+            Block::Table(table()),
+            Block::Plot(plot()),
+            Block::Drawing(drawing()),
+            Block::Grid(grid()),
+        ],
         notes: vec![format!("One core was busy. {HOSTILE}")],
         problem: None,
         seconds: 312.0,
@@ -84,6 +89,25 @@ fn plot() -> Plot {
         x: Axis::default(),
         y: Axis { label: "MB/s".to_owned(), scale: Scale::Linear },
         series: vec![series(HOSTILE, false), series("LSQUIC", true)],
+    }
+}
+
+/// One for each of two contestants, with a line for each of two rounds.
+fn grid() -> PlotGrid {
+    let line = |top: f64| Series {
+        points: [0.0, 0.5, 1.0].map(|x| Point { x, y: top * x, interval: None }).to_vec(),
+        ..Series::default()
+    };
+    let plot = |name: &str, top: f64| Plot {
+        title: name.to_owned(),
+        x: Axis { label: "s".to_owned(), ..Axis::default() },
+        y: Axis { label: "MB/s".to_owned(), ..Axis::default() },
+        series: vec![line(top), line(top / 2.0)],
+        ..Plot::default()
+    };
+    PlotGrid {
+        title: format!("In the course of trials {HOSTILE}"),
+        plots: vec![plot("plain", 131.0), plot(HOSTILE, 4_000.0)],
     }
 }
 

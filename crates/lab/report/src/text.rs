@@ -56,6 +56,7 @@ pub fn study(study: &Study, colours: Colours) -> String {
                 let _ = write!(out, "\n{}", table(shown, colours));
             }
             Block::Plot(_) | Block::Drawing(_) => pictures += 1,
+            Block::Grid(grid) => pictures += grid.plots.len(),
         }
     }
     if !study.notes.is_empty() {

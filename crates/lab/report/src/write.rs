@@ -3,7 +3,7 @@
 //! Each file is complete or absent: it is written beside its place and then renamed. A directory belongs to one run, which may
 //! be written again as it grows; another run is never overwritten.
 
-use crate::model::{Block, Cell, Run};
+use crate::model::{Block, Cell, Plot, Run};
 use crate::{date, html, markdown};
 use std::fs;
 use std::io;
@@ -100,20 +100,22 @@ fn finite(run: &Run) -> Run {
                 Block::Table(table) => {
                     table.rows.iter_mut().flat_map(|row| &mut row.cells).for_each(make_finite);
                 }
-                Block::Plot(plot) => {
-                    for series in &mut plot.series {
-                        series.points.retain(|point| point.x.is_finite() && point.y.is_finite());
-                        for point in &mut series.points {
-                            point.interval =
-                                point.interval.filter(|ends| ends.iter().all(|end| end.is_finite()));
-                        }
-                    }
-                }
+                Block::Plot(plot) => make_plot_finite(plot),
+                Block::Grid(grid) => grid.plots.iter_mut().for_each(make_plot_finite),
                 Block::Drawing(_) => {}
             }
         }
     }
     run
+}
+
+fn make_plot_finite(plot: &mut Plot) {
+    for series in &mut plot.series {
+        series.points.retain(|point| point.x.is_finite() && point.y.is_finite());
+        for point in &mut series.points {
+            point.interval = point.interval.filter(|ends| ends.iter().all(|end| end.is_finite()));
+        }
+    }
 }
 
 fn make_finite(cell: &mut Cell) {

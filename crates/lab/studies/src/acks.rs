@@ -16,6 +16,7 @@ use report::model::{Axis, Block, Cell, Plot, PlotKind, Point, Row, Series, Study
 use crate::ceiling::{self, Ceiling};
 use crate::context::Context;
 use crate::downloads::{DownloadRun, DownloadSeries, Trial, saving};
+use crate::profiles::{self, Look};
 
 /// UDP payload of full packets, the same for all: an Ethernet frame over IPv6.
 const PAYLOAD: u16 = 1_452;
@@ -113,7 +114,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
             .to_owned(),
     );
     notes.extend(measured.iter().flat_map(|(place, lanes)| problems(place, lanes)));
-    Ok(Study {
+    let mut study = Study {
         id: "acks".to_owned(),
         title: "What acknowledgements cost".to_owned(),
         question: "How much CPU time does the sender of a large download save when its receiver acknowledges less often, and what \
@@ -138,9 +139,18 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         blocks: blocks(&measured, &ceiling),
         notes,
         problem,
-        seconds: cpu::clock_seconds() - began,
+        seconds: 0.0,
         raw: serde_json::json!({ "places": measured, "roofline": ceiling }),
-    })
+    };
+    // Where acknowledgements are what costs.
+    let looks = WAYS.map(|(name, flags)| {
+        let flags = [&SIZE, flags].concat();
+        let series = DownloadSeries::apart(name, Method::Plain, &flags, &[&flags[..], &ONE_BY_ONE].concat());
+        Look::at_download(series, || Ok(Site::Loopback))
+    });
+    profiles::add(context, looks.into(), &mut study);
+    study.seconds = cpu::clock_seconds() - began;
+    Ok(study)
 }
 
 fn problems(place: &str, lanes: &[DownloadSeries]) -> Vec<String> {

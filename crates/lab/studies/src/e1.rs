@@ -14,7 +14,7 @@ use bench::stats::{Ratio, Summary};
 use report::model::{Axis, Block, Cell, Plot, PlotKind, Point, Row, Series, Study, Table};
 
 use crate::ceiling::{self, Ceiling};
-use crate::context::{Context, Profiles};
+use crate::context::Context;
 
 const COLUMNS: [&str; 9] = [
     "content, MB/s",
@@ -49,7 +49,6 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         let measured = ceiling.measure(context, plan.packet_size, plan.bytes as f64 / 1e9);
         problem = measured.err().map(|error| format!("roofline: {error}"));
     }
-    let is_whole = problem.is_none();
     let mut study = Study {
         id: "e1".to_owned(),
         title: "Kernel UDP against AF_XDP".to_owned(),
@@ -69,9 +68,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         seconds: 0.0,
         raw: serde_json::json!({ "datapaths": found, "roofline": ceiling }),
     };
-    if is_whole && context.profiles == Profiles::Taken {
-        profiles::add(context, plan.packet_size, &mut study);
-    }
+    profiles::add(context, plan.packet_size, &mut study);
     study.seconds = cpu::clock_seconds() - began;
     Ok(study)
 }

@@ -20,9 +20,11 @@ use bench::site::Site;
 use report::model::{Axis, Block, Cell, Plot, PlotKind, Point, Row, Series, Study, Table};
 use report::stats::{Ratio, Summary};
 use serde_json::json;
-use trial::{CONNECTIONS, Scenario, Trial};
+use trial::{CONNECTIONS, HOLD, Scenario, Trial};
 
 use crate::context::Context;
+use crate::downloads::DownloadSeries;
+use crate::profiles::{self, Look};
 
 /// Counted trials of each scenario.
 const TRIALS: usize = 3;
@@ -82,6 +84,11 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         Err(error) => study.problem = Some(error.to_string()),
     }
     study.raw = raw;
+    let looks = SCENARIOS.map(|scenario| {
+        let flags = [&["--hold-received", HOLD], scenario.flags].concat();
+        Look::at_download(DownloadSeries::new(scenario.name, Method::Gso, &flags), || Ok(Site::Loopback))
+    });
+    profiles::add(context, looks.into(), &mut study);
     study.seconds = cpu::clock_seconds() - began;
     Ok(study)
 }

@@ -20,9 +20,11 @@ use bench::estimate::Estimate;
 use bench::folder::Folder;
 use bench::process::is_interruption;
 use bench::site::Site;
+use profile::Profile;
 use report::model::{Block, Study};
 
 use crate::context::Context;
+use crate::profiles::{self, Look};
 use series::VariantTrials;
 use trial::{Load, Service, TrialSite};
 use variant::Variant;
@@ -35,6 +37,9 @@ const PAIRED_SWEEP: [usize; 6] = [1, 4, 8, 16, 32, 64];
 const QUICK_PAIRED_SWEEP: [usize; 3] = [1, 8, 32];
 /// Those which more rounds than the first measure again: the ones that are compared with an interval.
 const REPEATED: [usize; 2] = [1, 4];
+
+/// Outstanding requests of profiles: what one costs alone, and near the peak.
+const PROFILED: [usize; 2] = [1, 32];
 
 /// How much is measured.
 struct Scope {
@@ -61,14 +66,14 @@ impl Scope {
         }
     }
 
-    /// What a visit of a variant weighs, in points measured: bare datagrams are one more in the first round.
-    fn visit(&self, points: usize, round: usize) -> f64 {
-        (points + usize::from(round == 0)) as f64
+    /// What a visit of a variant weighs, in points measured: bare datagrams are one more.
+    fn visit(&self, points: usize) -> f64 {
+        (points + 1) as f64
     }
 
     fn estimate(&self) -> Estimate {
-        let first = self.visit(self.sweep.len(), 0) * self.variants.len() as f64;
-        let others = (self.repetitions * REPEATED.len() * self.variants.len()) as f64;
+        let first = self.visit(self.sweep.len()) * self.variants.len() as f64;
+        let others = self.visit(REPEATED.len()) * (self.repetitions * self.variants.len()) as f64;
         let paired = (self.paired.len() * self.paired_sweep.len()) as f64;
         Estimate::new(first + others + paired, first / 4.0)
     }
@@ -128,7 +133,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let raw = |lanes: &[VariantTrials]| {
         lanes.iter().map(|lane| serde_json::to_value(lane.raw())).collect::<Result<Vec<_>, _>>()
     };
-    Ok(Study {
+    let mut study = Study {
         id: "e3".to_owned(),
         title: "Requests per second against latency".to_owned(),
         question: "How many small exchanges a second does one connection carry, how long does each take, and what does AF_XDP \
@@ -139,9 +144,38 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         blocks: blocks(&scope, &single, &paired, &cores),
         notes: words::notes(&single, &paired, &cores),
         problem: measured.err().map(|error| error.to_string()),
-        seconds: cpu::clock_seconds() - began,
+        seconds: 0.0,
         raw: serde_json::json!({ "one_connection": raw(&single)?, "two_connections": raw(&paired)? }),
-    })
+    };
+    profiles::add(context, looks(&scope, &cores, &single), &mut study);
+    study.seconds = cpu::clock_seconds() - began;
+    Ok(study)
+}
+
+/// Paths that sleep: of one that never does, most samples are of looking for work.
+fn looks<'a>(scope: &'a Scope, cores: &'a Cores, single: &'a [VariantTrials]) -> Vec<Look<'a>> {
+    let measured = single.iter().filter(|lane| !lane.points.is_empty() && !lane.variant.never_sleeps());
+    let look = |(variant, outstanding): (Variant, usize)| {
+        let name = format!("{}, {outstanding} outstanding", variant.name);
+        Look::new(&name, move |context| profile(scope, cores, (variant, outstanding), context))
+    };
+    measured.flat_map(|lane| PROFILED.map(|outstanding| (lane.variant, outstanding))).map(look).collect()
+}
+
+fn profile(
+    scope: &Scope,
+    cores: &Cores,
+    (variant, outstanding): (Variant, usize),
+    context: &Context<'_>,
+) -> io::Result<Profile> {
+    let site = Site::veth(1).map_err(io::Error::other)?;
+    let arena =
+        TrialSite { program: &context.program, site: &site, stop: context.stop, folder: Folder::make()? };
+    let [server, client] = cores.one;
+    let perf = arena.serve(variant, Service::Perf, &[server])?;
+    let profile = arena.profile(&perf, scope.load(1, outstanding, &[client]), context);
+    arena.end(perf)?;
+    profile
 }
 
 /// One connection, one worker, one thread.
@@ -159,11 +193,9 @@ fn measure_single(
         for lane in lanes.iter_mut().filter(|lane| lane.problem.is_none()) {
             let points: &[usize] = if round == 0 { scope.sweep } else { &REPEATED };
             let mut visit = || {
-                if round == 0 {
-                    let echo = arena.serve(lane.variant, Service::Echo, &[server])?;
-                    lane.echo = Some(arena.ask(&echo, scope.load(1, 1, &[client]))?);
-                    arena.end(echo)?;
-                }
+                let echo = arena.serve(lane.variant, Service::Echo, &[server])?;
+                lane.echoes.push(arena.ask(&echo, scope.load(1, 1, &[client]))?);
+                arena.end(echo)?;
                 let perf = arena.serve(lane.variant, Service::Perf, &[server])?;
                 for outstanding in points {
                     let trial = arena.ask(&perf, scope.load(1, *outstanding, &[client]))?;
@@ -173,7 +205,7 @@ fn measure_single(
             };
             let visited = visit();
             excuse(lane, visited, context)?;
-            let left = estimate.step(scope.visit(points.len(), round));
+            let left = estimate.step(scope.visit(points.len()));
             context.tell(&format!("{}{left}", words::progress(lane, round + 1, rounds)));
         }
     }
@@ -223,6 +255,7 @@ fn blocks(scope: &Scope, single: &[VariantTrials], paired: &[VariantTrials], cor
     let mut blocks = vec![
         Block::Table(tables::single(single, baseline)),
         Block::Table(tables::costs(single)),
+        Block::Table(tables::tails(single)),
         Block::Plot(plots::distribution(single, 1)),
         Block::Table(tables::four(single)),
         Block::Table(tables::sweep("Requests a second on one connection", single, scope.sweep)),

@@ -15,6 +15,7 @@ use crate::contestants::client::{Client, Work};
 use crate::contestants::race::{EntryResult, Race, RaceEntry, Trial};
 use crate::contestants::{Contestant, Http, InstalledServers, LARGE, TestSite, look, words};
 use crate::context::Context;
+use crate::profiles;
 
 /// Seconds for 400 requests of 10 MB, and their deviation where it was published.
 const PUBLISHED: [(&str, f64, Option<f64>); 6] = [
@@ -96,7 +97,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let (lanes, different): (Vec<_>, Vec<_>) = lanes.into_iter().partition(|lane| lane.files == 1);
     let mut findings = findings(&lanes);
     findings.extend(findings_of_different(&lanes, &different));
-    Ok(Study {
+    let mut study = Study {
         id: "e5".to_owned(),
         title: "Few large files over HTTP/1.1, HTTP/2 and HTTP/3".to_owned(),
         question: "Is HTTP/3 as fast as HTTP/1.1 and HTTP/2 where large files are served on one core, and how does tercel \
@@ -112,9 +113,13 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         ],
         notes,
         problem: problem.map(words::problem),
-        seconds: cpu::clock_seconds() - began,
+        seconds: 0.0,
         raw: serde_json::json!({ "lanes": lanes, "different": different, "roofline": ceiling }),
-    })
+    };
+    let looks = [&lanes, &different].into_iter().flat_map(|lanes| race.looks(lanes, name_with_files));
+    profiles::add(context, looks.collect(), &mut study);
+    study.seconds = cpu::clock_seconds() - began;
+    Ok(study)
 }
 
 /// Every server over every version that it speaks, with every client that speaks it; and who is missing.
@@ -193,6 +198,10 @@ fn name(lane: &EntryResult) -> String {
     }
 }
 
+fn name_with_files(lane: &EntryResult) -> String {
+    if lane.files == 1 { name(lane) } else { format!("{}, {} files", name(lane), lane.files) }
+}
+
 fn table(lanes: &[EntryResult], ceiling: &Ceiling) -> Table {
     let mut rows: Vec<Row> = lanes
         .iter()
@@ -269,16 +278,25 @@ fn table_of_different(lanes: &[EntryResult], different: &[EntryResult]) -> Table
     }
 }
 
-/// One sentence for each server and protocol.
+/// A sentence on where different files cost most, and one on where nothing shows. The table has the figures.
 fn findings_of_different(lanes: &[EntryResult], different: &[EntryResult]) -> Vec<String> {
-    let sentence = |lane: &EntryResult| {
-        let Ratio { ratio, low, high } = cost_over_one(lanes, lane)?;
-        let (name, files) = (name(lane), lane.files);
-        Some(format!(
-            "{name}: {files} different files cost the server {ratio:.2} times the CPU time of one ({low:.2} to {high:.2})."
-        ))
-    };
-    different.iter().filter_map(sentence).collect()
+    let known = different.iter().filter_map(|lane| Some((lane, cost_over_one(lanes, lane)?)));
+    let (open, clear): (Vec<_>, Vec<_>) = known.partition(|(_, ratio)| ratio.spans_one());
+    let mut findings = Vec::new();
+    if let Some((lane, Ratio { ratio, low, high })) =
+        clear.iter().max_by(|(_, one), (_, other)| one.ratio.total_cmp(&other.ratio))
+    {
+        findings.push(format!(
+            "Different files cost most over one with {}: {} of them {ratio:.2} times the server's CPU time ({low:.2} to {high:.2}).",
+            name(lane),
+            lane.files
+        ));
+    }
+    if !open.is_empty() {
+        let names: Vec<String> = open.iter().map(|(lane, _)| name(lane)).collect();
+        findings.push(format!("Different files make no measurable difference with {}.", names.join("; ")));
+    }
+    findings
 }
 
 /// Bars of a figure: a group for each server, a colour for each protocol, by `tercel load`.
@@ -345,12 +363,29 @@ fn findings(lanes: &[EntryResult]) -> Vec<String> {
             findings.push(sentence);
         }
     }
-    for lane in measured.iter().filter(|lane| lane.who != Contestant::Tercel) {
-        if let Some(ours) = words::ours(lanes, lane).filter(|ours| !ours.trials.is_empty()) {
-            findings.push(words::verdict(&name(lane), "tercel", lane.time_over(ours)));
-        }
-    }
+    let others = measured.iter().filter(|lane| lane.who != Contestant::Tercel);
+    let beside: Vec<(String, Ratio)> =
+        others.filter_map(|lane| Some((name(lane), lane.time_over(words::ours(lanes, lane)?)?))).collect();
+    findings.extend(standings(&beside));
     findings
+}
+
+/// Who takes longer than tercel over the same version of HTTP, who does not, and of whom neither is shown. The table has the figures.
+fn standings(beside: &[(String, Ratio)]) -> Vec<String> {
+    let those = |belongs: fn(&Ratio) -> bool| {
+        let names = beside.iter().filter(|(_, ratio)| belongs(ratio)).map(|(name, _)| name.as_str());
+        names.collect::<Vec<_>>().join("; ")
+    };
+    let groups = [
+        ("Slower than tercel over the same version and with the same client", those(|ratio| ratio.low > 1.0)),
+        ("Faster", those(|ratio| ratio.high < 1.0)),
+        ("Neither is shown to be faster", those(Ratio::spans_one)),
+    ];
+    groups
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(head, names)| format!("{head}: {names}."))
+        .collect()
 }
 
 #[cfg(test)]

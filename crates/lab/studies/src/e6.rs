@@ -27,6 +27,7 @@ use self::techniques::{ELSEWHERE, IN_CONNECTIONS, PAYLOAD, SIZE, TECHNIQUES, Tec
 use crate::ceiling::{self, Ceiling};
 use crate::context::Context;
 use crate::downloads::{Asker, DownloadRun, DownloadSeries};
+use crate::profiles::{self, Look};
 
 /// HTTP versions, oldest first: a name and how `tercel load --http` is told.
 const VERSIONS: [(&str, &str); 3] = [("HTTP/1.1", "1"), ("HTTP/2", "2"), ("HTTP/3", "3")];
@@ -84,7 +85,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let pairings = measured.pairings();
     let mut findings: Vec<String> = between_versions(&measured.versions).into_iter().collect();
     findings.extend(pairing::findings(&pairings));
-    Ok(Study {
+    let mut study = Study {
         id: "e6".to_owned(),
         title: "Can HTTP/3 be as cheap as HTTP/2 and HTTP/1.1?".to_owned(),
         question: "What is each technique worth, in CPU time of the server for the same transfer, and what is left between HTTP/3 and \
@@ -99,7 +100,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         ],
         notes,
         problem: done.err().map(|error| error.to_string()),
-        seconds: cpu::clock_seconds() - began,
+        seconds: 0.0,
         raw: serde_json::json!({
             "everything": measured.everything,
             "ablation": measured.ablation,
@@ -109,7 +110,12 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
             "versions": measured.versions,
             "roofline": measured.ceiling,
         }),
-    })
+    };
+    // What is left between the versions is the question.
+    let looks = VERSIONS.map(|(name, flag)| Look::at_download(version(name, flag), profiles::veth));
+    profiles::add(context, looks.into(), &mut study);
+    study.seconds = cpu::clock_seconds() - began;
+    Ok(study)
 }
 
 impl Measured {

@@ -21,9 +21,10 @@ use report::model::{Block, Study};
 
 use crate::contestants::{Contestant, Http, Installed, InstalledServers, TestSite, look};
 use crate::context::Context;
+use crate::profiles::{self, Look};
 use first_byte::FirstBytes;
 use floor::Floor;
-use row::{HYBRID, HandshakeRow};
+use row::{HYBRID, HandshakeRow, Validation};
 
 /// What the study has measured so far.
 #[derive(Default)]
@@ -49,7 +50,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let problem = measure(&field, &ground, &mut measured, context).err();
     measured.notes.splice(0..0, words::notes(&field, &ground, &measured.rows, context.cores));
     let Measured { rows, floor, first_bytes, notes } = measured;
-    Ok(Study {
+    let mut study = Study {
         id: "e7".to_owned(),
         title: "Handshakes: full, resumed, 0-RTT".to_owned(),
         question: "How many handshakes a second does a server make on one core, what does each cost it, and what do tickets spare?"
@@ -63,9 +64,24 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         ],
         notes,
         problem: problem.map(crate::contestants::words::problem),
-        seconds: cpu::clock_seconds() - began,
+        seconds: 0.0,
         raw: serde_json::json!({ "rows": rows, "floor": floor, "first_bytes": first_bytes }),
-    })
+    };
+    profiles::add(context, looks(&rows, &ground), &mut study);
+    study.seconds = cpu::clock_seconds() - began;
+    Ok(study)
+}
+
+/// tercel's kinds of handshake without Retry: of others the ledger knows no functions.
+fn looks<'a>(rows: &'a [HandshakeRow], ground: &'a TestSite) -> Vec<Look<'a>> {
+    let look = |row: &'a HandshakeRow| {
+        let scenario = row.scenario;
+        let server = row.server.as_ref().filter(|_| !row.trials.is_empty())?;
+        let is_one = scenario.who == Contestant::Tercel && scenario.validation == Validation::Handshake;
+        let name = format!("{}, {}", scenario.name(), scenario.exchange.name());
+        is_one.then(|| Look::new(&name, move |context| trial::profile((server, scenario), ground, context)))
+    };
+    rows.iter().filter_map(look).collect()
 }
 
 fn measure(

@@ -20,23 +20,46 @@ pub struct StudyEntry {
     pub title: &'static str,
     /// Measures.
     pub run: fn(&mut Context<'_>) -> io::Result<Study>,
+    /// Why it says nothing of where CPU time goes, if so: a sentence.
+    pub no_profiles: Option<&'static str>,
 }
+
+/// Why E8 takes no profiles.
+const WAITS: &str = "e8 takes no profiles: its servers wait for the network nearly all of the time, so few samples would be of any work; \
+    e5 --profile looks into the same servers at full load";
 
 /// All studies, in the order in which a run has them.
 pub const STUDIES: &[StudyEntry] = &[
-    StudyEntry { id: "e1", title: "Kernel UDP against AF_XDP", run: e1::run },
-    StudyEntry { id: "e2", title: "Larger packets: DPLPMTUD", run: e2::run },
-    StudyEntry { id: "e3", title: "Requests per second against latency", run: e3::run },
-    StudyEntry { id: "e4", title: "Many small requests over HTTP/3", run: e4::run },
-    StudyEntry { id: "e5", title: "Few large files over HTTP/1.1, HTTP/2 and HTTP/3", run: e5::run },
-    StudyEntry { id: "e6", title: "Can HTTP/3 be as cheap as HTTP/2 and HTTP/1.1?", run: crate::e6::run },
-    StudyEntry { id: "e7", title: "Handshakes: full, resumed, 0-RTT", run: crate::e7::run },
-    StudyEntry { id: "e8", title: "Bad networks, with real processes", run: crate::e8::run },
-    StudyEntry { id: "acks", title: "What acknowledgements cost", run: crate::acks::run },
+    StudyEntry { id: "e1", title: "Kernel UDP against AF_XDP", run: e1::run, no_profiles: None },
+    StudyEntry { id: "e2", title: "Larger packets: DPLPMTUD", run: e2::run, no_profiles: None },
+    StudyEntry { id: "e3", title: "Requests per second against latency", run: e3::run, no_profiles: None },
+    StudyEntry { id: "e4", title: "Many small requests over HTTP/3", run: e4::run, no_profiles: None },
+    StudyEntry {
+        id: "e5",
+        title: "Few large files over HTTP/1.1, HTTP/2 and HTTP/3",
+        run: e5::run,
+        no_profiles: None,
+    },
+    StudyEntry {
+        id: "e6",
+        title: "Can HTTP/3 be as cheap as HTTP/2 and HTTP/1.1?",
+        run: crate::e6::run,
+        no_profiles: None,
+    },
+    StudyEntry {
+        id: "e7",
+        title: "Handshakes: full, resumed, 0-RTT",
+        run: crate::e7::run,
+        no_profiles: None,
+    },
+    StudyEntry {
+        id: "e8",
+        title: "Bad networks, with real processes",
+        run: crate::e8::run,
+        no_profiles: Some(WAITS),
+    },
+    StudyEntry { id: "acks", title: "What acknowledgements cost", run: crate::acks::run, no_profiles: None },
 ];
-
-/// Those that say where the server's CPU time goes, if profiles are wanted.
-const PROFILED: [&str; 1] = ["e1"];
 
 /// The study of this name.
 pub fn find(id: &str) -> Option<&'static StudyEntry> {
@@ -58,9 +81,8 @@ pub fn run(studies: &[StudyEntry], context: &mut Context<'_>, keep: &mut dyn FnM
             break;
         }
         context.tell(&format!("── {} of {}: {}, {}", index + 1, studies.len(), entry.id, entry.title));
-        if context.profiles == Profiles::Taken && !PROFILED.contains(&entry.id) {
-            let known = PROFILED.join(", ");
-            context.tell(&format!("{} takes no profiles, {known} does; see also tercel profile", entry.id));
+        if let Some(why) = entry.no_profiles.filter(|_| context.profiles == Profiles::Taken) {
+            context.tell(why);
         }
         let since = cpu::clock_seconds();
         let study = (entry.run)(context).unwrap_or_else(|error| Study {
@@ -85,6 +107,7 @@ fn environment(here: &Environment, cores: [usize; 2]) -> Vec<(String, String)> {
     let Environment {
         kernel,
         cpu,
+        cpu_features,
         cores: allowed,
         revision,
         version,
@@ -96,6 +119,7 @@ fn environment(here: &Environment, cores: [usize; 2]) -> Vec<(String, String)> {
     let pairs = [
         ("kernel", kernel.clone()),
         ("CPU", cpu.clone()),
+        ("CPU has", cpu_features.clone()),
         ("cores", format!("{allowed}; server on {}, client on {}", cores[0], cores[1])),
         ("tercel", format!("{version}, revision {revision}")),
         ("socket buffers", format!("at most {receive} bytes to receive, {send} to send")),
@@ -134,7 +158,7 @@ mod tests {
     /// Deleted, one failure or an impatient user could cost hours of measurements.
     #[test]
     fn what_was_measured_is_kept() {
-        let entry = |id, run| StudyEntry { id, title: "a title", run };
+        let entry = |id, run| StudyEntry { id, title: "a title", run, no_profiles: Some("it waits") };
         let studies: [StudyEntry; 4] =
             [entry("bad", bad), entry("good", good), entry("half", interrupted), entry("never", good)];
         let mut lines = Vec::new();
@@ -155,7 +179,7 @@ mod tests {
         assert_eq!(run.studies[0].problem.as_deref(), Some("it broke"));
         assert!(run.was_interrupted && run.is_quick && !run.began.is_empty());
         assert!(lines.iter().any(|line| line.contains("2 of 4")), "{lines:?}");
-        assert!(lines.iter().any(|line| line.starts_with("good takes no profiles")), "{lines:?}");
+        assert!(lines.iter().any(|line| line == "it waits"), "{lines:?}");
     }
 
     #[test]

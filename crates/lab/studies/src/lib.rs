@@ -18,3 +18,4 @@ pub mod e6;
 pub mod e7;
 pub mod e8;
 pub mod laboratory;
+mod profiles;

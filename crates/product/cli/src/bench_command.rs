@@ -51,7 +51,8 @@ enum BenchCommand {
     ///
     /// Real processes in namespaces that an emulated link joins: thirty cells of the simulator's study (`cargo xtask networks`), with the
     /// same link model, and the simulator's times beside. The client is tercel get for all; what differs is who sends. A cell in which
-    /// the emulator has missed frames is marked and not counted. --quick has six cells and one round.
+    /// the emulator has missed frames is marked and not counted. --quick has six cells and one round. --profile is refused: the servers
+    /// wait for the network nearly all of the time.
     E8(study::StudyArgs),
     /// Acks: a download whose receiver acknowledges more or less often, and what that costs both ends.
     Acks(study::StudyArgs),

@@ -28,8 +28,9 @@ fn the_page_is_whole_and_loads_nothing() {
         page.matches(" src=").count() + page.matches("<link").count() + page.matches("@import").count();
     assert_eq!(loading, 1, "only the frame has a source");
     assert!(page.contains(" src=\"data:image/svg+xml") && !page.contains("url("), "and that is in the page");
-    assert_eq!(page.matches("href=").count(), 2 + 1, "two studies and the results");
-    assert_eq!(page.matches("<svg").count(), 2, "a plot in two widths");
+    assert_eq!(page.matches("href=").count(), 2 + 2, "two studies, the results and the drawing alone");
+    assert!(page.contains("href=\"e1-3.svg\"") && !titled("A", &sample::run()).contains("e1-3.svg"));
+    assert_eq!(page.matches("<svg").count(), 2 + 2, "a plot in two widths, and two small ones");
     assert!(page.contains("height=\"310\""), "a frame is as high as its drawing");
 }
 

@@ -23,11 +23,11 @@ fn tables_have_as_many_cells_as_columns() {
 #[test]
 fn pictures_lie_beside_the_page() {
     let pages = report(&sample::run());
-    assert_eq!(pages.pictures.len(), 2);
+    assert_eq!(pages.pictures.len(), 2 + 2, "a plot, a drawing, two of a grid");
     for (name, svg) in &pages.pictures {
         assert!(pages.text.contains(&format!("]({name})")) && svg.contains("</svg>"), "{name}");
     }
-    assert_eq!(file_name("../e1", 3), "---e1-3.svg");
+    assert_eq!(picture_name("../e1", 3), "---e1-3.svg");
 }
 
 #[test]

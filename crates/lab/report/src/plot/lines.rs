@@ -1,5 +1,6 @@
 //! Points joined by lines.
 
+use super::Width;
 use super::axis::{Reach, Spread};
 use super::ink::Ink;
 use super::sheet::{Anchor, Backend, Failure, LegendLine, Sheet, Swatch};
@@ -24,30 +25,42 @@ pub(super) struct Lines<'a> {
     entries: Vec<LegendLine<'a>>,
     x: Spread,
     y: Spread,
+    size: Width,
 }
 
 /// Pixels between the parts.
 const LABEL_ROW: f64 = 22.0;
 
 impl<'a> Lines<'a> {
-    /// Arranges a plot on a sheet of this width.
-    pub(super) fn new(plot: &'a Plot, entries: Vec<LegendLine<'a>>, width: f64) -> Lines<'a> {
-        let points = || plot.series.iter().flat_map(|series| &series.points);
-        let figures: Vec<f64> = points()
+    /// Arranges a plot on a sheet of this size. The vertical axis reaches as far as that of the plots `beside` it.
+    pub(super) fn new(
+        plot: &'a Plot,
+        beside: &[Plot],
+        entries: Vec<LegendLine<'a>>,
+        size: Width,
+    ) -> Lines<'a> {
+        let figures: Vec<f64> = beside
+            .iter()
+            .flat_map(|plot| &plot.series)
+            .flat_map(|series| &series.points)
             .flat_map(|point| [point.y].into_iter().chain(point.interval.into_iter().flatten()))
             .collect();
-        let abscissae: Vec<f64> = points().map(|point| point.x).collect();
+        let abscissae: Vec<f64> =
+            plot.series.iter().flat_map(|series| &series.points).map(|point| point.x).collect();
+        let labels = if size == Width::Small { 3 } else { 5 };
         Lines {
             plot,
             entries,
-            x: Spread::of(plot.x.scale, Reach::Data, &abscissae, (width / 70.0) as usize),
-            y: Spread::of(plot.y.scale, Reach::Rounded, &figures, 5),
+            x: Spread::of(plot.x.scale, Reach::Data, &abscissae, (size.pixels() / 70.0) as usize),
+            y: Spread::of(plot.y.scale, Reach::Rounded, &figures, labels),
+            size,
         }
     }
 
     /// How high the sheet must be.
-    pub(super) fn height(&self, width: f64) -> f64 {
-        let plain = (width * 0.42).clamp(210.0, 300.0);
+    pub(super) fn height(&self) -> f64 {
+        let width = self.size.pixels();
+        let plain = if self.size == Width::Small { 120.0 } else { (width * 0.42).clamp(210.0, 300.0) };
         plain + legend_height(&self.entries, Swatch::Line, width) + 2.0 * LABEL_ROW
     }
 
@@ -73,7 +86,7 @@ impl<'a> Lines<'a> {
         let mut chart = ChartBuilder::on(area)
             .margin_right(tenths(last / 2.0 + 4.0))
             .margin_top(tenths(6.0))
-            .y_label_area_size(tenths(widest + 8.0))
+            .y_label_area_size(tenths(widest + 10.0))
             .x_label_area_size(tenths(LABEL_ROW))
             .build_cartesian_2d(self.x.clone(), self.y.clone())?;
         chart
@@ -133,7 +146,7 @@ impl<'a> Lines<'a> {
             Some(ErrorBar::new_vertical(x, low?, y, high?, style, 70))
         });
         chart.draw_series(bars)?;
-        if places.len() <= MARKED {
+        if places.len() <= MARKED && self.size != Width::Small {
             let fill = entry.ink.colour().filled();
             let marks =
                 places.into_iter().map(|at| EmptyElement::at(at) + Polygon::new(marker(entry.place), fill));

@@ -135,9 +135,9 @@ pub(super) fn legend_height(entries: &[LegendLine<'_>], swatch: Swatch, width: f
     legend_places(entries, swatch, width).last().map_or(0.0, |(_, row)| (row + 1) as f64 * LEGEND_ROW + 4.0)
 }
 
-/// Where each entry begins, and in which line. A single series needs no legend.
+/// Where each entry begins, and in which line. A single series needs no legend, and series without names have none.
 fn legend_places(entries: &[LegendLine<'_>], swatch: Swatch, width: f64) -> Vec<(f64, usize)> {
-    if entries.len() < 2 {
+    if entries.len() < 2 || entries.iter().all(|entry| entry.name.is_empty()) {
         return Vec::new();
     }
     let (mut x, mut row) = (2.0, 0);

@@ -113,3 +113,71 @@ fn strange_figures_leave_a_picture() {
     plot.series[0].points = vec![point(0.0, -5.0), point(7.0, f64::NAN)];
     assert!(inlined(&plot, Width::Narrow).contains("</svg>"));
 }
+
+/// Where a text begins and ends, in pixels from the left, by its anchor and its letters.
+fn extents(svg: &str) -> Vec<(String, f64, f64)> {
+    let attribute = |tag: &str, name: &str| {
+        let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
+        rest.split('"').next().map(str::to_owned)
+    };
+    let extent = |part: &str| {
+        let (tag, rest) = part.split_once('>').unwrap();
+        let text = rest.split("</text>").next().unwrap().trim().replace("&amp;", "&");
+        let x = attribute(tag, "x").unwrap().parse::<f64>().unwrap() / sheet::TENTHS;
+        let width = sheet::text_width(&text);
+        let begin = match attribute(tag, "text-anchor").as_deref() {
+            Some("end") => x - width,
+            Some("middle") => x - width / 2.0,
+            _ => x,
+        };
+        (text, begin, begin + width)
+    };
+    svg.split("<text").skip(1).map(extent).collect()
+}
+
+/// Deleted, a label could be cut where the sheet ends: `4000` read `000`.
+#[test]
+fn no_label_is_cut_at_the_edge_of_the_sheet() {
+    let line = |figures: &[f64]| Series {
+        points: (0..).zip(figures).map(|(x, y)| point(f64::from(x), *y)).collect(),
+        ..Series::default()
+    };
+    let plot = |figures: &[f64]| Plot {
+        title: "Rates".to_owned(),
+        x: Axis { label: "round of trials".to_owned(), ..Axis::default() },
+        y: Axis { label: "content, MB/s".to_owned(), ..Axis::default() },
+        series: vec![line(figures)],
+        ..Plot::default()
+    };
+    let plots = vec![plot(&[900.0, 4_000.0]), plot(&[-0.000_15, 0.000_2]), plot(&[12_345.0, 999_999_999.0])];
+    let grid = crate::model::PlotGrid { title: String::new(), plots: plots.clone() };
+    let mut drawn: Vec<(f64, String)> = Vec::new();
+    for plot in plots.iter().chain([&bars(), &lines(Scale::Percentile)]) {
+        let widths = [Width::Wide, Width::Narrow];
+        drawn.extend(widths.map(|width| (width.pixels(), inlined(plot, width))));
+    }
+    drawn.extend(plots.iter().map(|plot| (Width::Small.pixels(), inlined_of(plot, &grid))));
+    for (width, svg) in drawn {
+        let texts = extents(&svg);
+        assert!(texts.len() >= 4, "{svg}");
+        for (text, begin, end) in texts {
+            assert!(begin >= 0.0 && end <= width, "{text} from {begin} to {end} of {width}: {svg}");
+        }
+    }
+}
+
+/// Deleted, the contestants of a grid could look alike though one is a tenth of the other.
+#[test]
+fn plots_of_a_grid_share_the_vertical_axis() {
+    let plot = |top: f64| Plot {
+        series: vec![Series { points: vec![point(0.0, 0.0), point(1.0, top)], ..Series::default() }],
+        ..Plot::default()
+    };
+    let grid = crate::model::PlotGrid { title: String::new(), plots: vec![plot(40.0), plot(400.0)] };
+    let [small, large] = [0, 1].map(|at| inlined_of(&grid.plots[at], &grid));
+    for svg in [&small, &large] {
+        assert!(extents(svg).iter().any(|(text, ..)| text == "400"), "{svg}");
+    }
+    assert!(!extents(&inlined(&grid.plots[0], Width::Narrow)).iter().any(|(text, ..)| text == "400"));
+    assert_eq!(svgs(&grid).len(), 2);
+}

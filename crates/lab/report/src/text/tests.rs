@@ -26,7 +26,7 @@ fn figures_stand_below_each_other() {
 fn a_study_is_told_whole() {
     let text = run(&sample::run(), Colours::None);
     for part in
-        ["E1 · Paths", "Which is", "• gso is 4.6", "Note: One core", "2 pictures are", "Not finished: killed"]
+        ["E1 · Paths", "Which is", "• gso is 4.6", "Note: One core", "4 pictures are", "Not finished: killed"]
     {
         assert!(text.contains(part), "{part} is missing in\n{text}");
     }

@@ -19,7 +19,10 @@ fn a_run_comes_back_as_it_was() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["e1-2.svg", "e1-3.svg", "report.html", "report.md", "results.json"]);
+    assert_eq!(
+        names,
+        ["e1-2.svg", "e1-3.svg", "e1-4-1.svg", "e1-4-2.svg", "report.html", "report.md", "results.json"]
+    );
     assert!(fresh(folder.path(), "2026-11-21T18:30:59Z").ends_with("2026-11-21T18-30Z-2"));
 }
 

@@ -35,7 +35,7 @@ fn list(lines: &[String]) -> String {
 fn plot_title(block: &Block) -> Option<&str> {
     match block {
         Block::Plot(plot) => Some(&plot.title),
-        Block::Table(_) | Block::Drawing(_) => None,
+        Block::Table(_) | Block::Drawing(_) | Block::Grid(_) => None,
     }
 }
 

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use bench::process::Running;
 use bench::site::End;
 use serde::Serialize;
 use serde_json::Value;
@@ -122,8 +123,8 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Runs it to its end on `core`.
-    pub(super) fn run(&self, work: &Work, core: usize, stop: &AtomicBool) -> io::Result<Run> {
+    /// Starts it on `core`.
+    pub(super) fn start(&self, work: &Work, core: usize) -> io::Result<Running> {
         let mut command = Command::new(self.program);
         match self.client {
             Client::Load => self.load(work, &mut command),
@@ -137,11 +138,15 @@ impl Call<'_> {
                 command.args(["-t", "1", "-n", &requests, "-c", &connections, "-m", &streams, self.url()]);
             }
         }
+        self.ground.start(End::Client, self.client.name(), core, &mut command)
+    }
+
+    /// Runs it to its end on `core`.
+    pub(super) fn run(&self, work: &Work, core: usize, stop: &AtomicBool) -> io::Result<Run> {
         let patience =
             Duration::from_secs_f64(30.0 + work.bytes() as f64 / 20e6 + work.requests as f64 / 2e3);
         let began = cpu::clock_seconds();
-        let ended =
-            self.ground.start(End::Client, self.client.name(), core, &mut command)?.finish(patience, stop)?;
+        let ended = self.start(work, core)?.finish(patience, stop)?;
         let seconds = ended.ended_at - began;
         let told = match self.client {
             Client::Load => read_load(&ended.output),

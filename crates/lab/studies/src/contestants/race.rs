@@ -10,13 +10,15 @@ use std::path::PathBuf;
 use bench::estimate::Estimate;
 use bench::process::is_interruption;
 use bench::stats::{Ratio, Summary};
+use profile::Profile;
 use report::model::Cell;
 use serde::Serialize;
 
 use super::client::{Call, Client, Run, Work, limit};
 use super::ground::name_of;
-use super::{Contestant, Http, Installed, TestSite};
+use super::{Contestant, Http, Installed, Serving, TestSite};
 use crate::context::Context;
+use crate::profiles::{self, Look, REQUESTS};
 
 /// A server, a version of HTTP, and a client.
 #[derive(Clone, Debug)]
@@ -231,23 +233,64 @@ impl Race<'_> {
         Ok(())
     }
 
-    fn trial(&self, lane: &mut EntryResult, context: &Context<'_>) -> io::Result<Trial> {
+    /// Something to look into for each measured entry of tercel's with our client: of others the ledger knows no functions.
+    pub(crate) fn looks<'a>(
+        &'a self,
+        lanes: &'a [EntryResult],
+        name: fn(&EntryResult) -> String,
+    ) -> Vec<Look<'a>> {
+        let ours = |lane: &&EntryResult| {
+            (lane.who, lane.client) == (Contestant::Tercel, Client::Load) && !lane.trials.is_empty()
+        };
+        let look = |lane: &'a EntryResult| {
+            Look::new(&name(lane), move |context| self.profile(lane, &name(lane), context))
+        };
+        lanes.iter().filter(ours).map(look).collect()
+    }
+
+    fn profile(&self, lane: &EntryResult, name: &str, context: &Context<'_>) -> io::Result<Profile> {
+        let (entry, serving) = self.serve(lane, context)?;
+        let urls = self.urls(entry, &serving);
+        let work = Work { requests: REQUESTS, ..self.work.clone() };
+        // It is killed when it goes out of scope.
+        let _client = self.call(entry, &serving, &urls).start(&work, context.cores[1])?;
+        let profile = profiles::watch(serving.id(), name, context);
+        serving.stop();
+        profile
+    }
+
+    fn serve<'a>(
+        &self,
+        lane: &'a EntryResult,
+        context: &Context<'_>,
+    ) -> io::Result<(&'a RaceEntry, Serving)> {
         let entry = lane.entry.as_ref().ok_or_else(|| io::Error::other("nothing to start"))?;
-        let serving = entry.server.start(self.ground, context.cores[0], context.stop)?;
-        lane.version.clone_from(&serving.version);
-        let urls: Vec<String> =
-            (0..entry.files).map(|at| serving.url(&name_of(self.work.file.0, at))).collect();
-        let call = Call {
-            client: lane.client,
+        Ok((entry, entry.server.start(self.ground, context.cores[0], context.stop)?))
+    }
+
+    fn urls(&self, entry: &RaceEntry, serving: &Serving) -> Vec<String> {
+        (0..entry.files).map(|at| serving.url(&name_of(self.work.file.0, at))).collect()
+    }
+
+    fn call<'a>(&'a self, entry: &'a RaceEntry, serving: &Serving, urls: &'a [String]) -> Call<'a> {
+        Call {
+            client: entry.client,
             program: &entry.program,
-            http: lane.http,
-            urls: &urls,
+            http: entry.http,
+            urls,
             server: serving.id(),
             ground: self.ground,
-        };
+        }
+    }
+
+    fn trial(&self, lane: &mut EntryResult, context: &Context<'_>) -> io::Result<Trial> {
+        let (entry, serving) = self.serve(lane, context)?;
+        let urls = self.urls(entry, &serving);
+        let call = self.call(entry, &serving, &urls);
         let before = serving.cpu_seconds()?;
         let run = call.run(&self.work, context.cores[1], context.stop)?;
         let server_cpu_s = serving.cpu_seconds()? - before;
+        lane.version.clone_from(&serving.version);
         serving.stop();
         Ok(Trial { server_share: server_cpu_s / run.seconds, server_cpu_s, run })
     }

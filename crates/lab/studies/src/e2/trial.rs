@@ -12,7 +12,7 @@ use serde_json::Value;
 /// Connections, each with a download of its own.
 pub(super) const CONNECTIONS: usize = 5;
 /// For how long each end holds what it receives, in microseconds.
-const HOLD: &str = "1000";
+pub(super) const HOLD: &str = "1000";
 /// How long a trial may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 

@@ -14,8 +14,8 @@ pub(super) struct VariantTrials {
     pub(super) variant: Variant,
     /// By the number of outstanding requests on each connection.
     pub(super) points: BTreeMap<usize, Vec<Trial>>,
-    /// The same exchange in bare datagrams, one outstanding.
-    pub(super) echo: Option<Trial>,
+    /// The same exchange in bare datagrams, one outstanding, once in each round.
+    pub(super) echoes: Vec<Trial>,
     /// Why it could not be measured, or not further.
     pub(super) problem: Option<String>,
 }
@@ -25,20 +25,22 @@ pub(super) struct VariantTrials {
 pub(super) struct Raw<'a> {
     variant: &'static str,
     points: &'a BTreeMap<usize, Vec<Trial>>,
-    echo: &'a Option<Trial>,
+    echoes: &'a [Trial],
     problem: &'a Option<String>,
 }
 
+/// The place of the 99.99th percentile among [`PERCENTILES`].
+pub(super) const LAST: usize = PERCENTILES.len() - 1;
 /// A variant has reached its peak where it has this share of it.
 const NEARLY: f64 = 0.95;
 
 impl VariantTrials {
     pub(super) fn new(variant: Variant) -> VariantTrials {
-        VariantTrials { variant, points: BTreeMap::new(), echo: None, problem: None }
+        VariantTrials { variant, points: BTreeMap::new(), echoes: Vec::new(), problem: None }
     }
 
     pub(super) fn raw(&self) -> Raw<'_> {
-        Raw { variant: self.variant.name, points: &self.points, echo: &self.echo, problem: &self.problem }
+        Raw { variant: self.variant.name, points: &self.points, echoes: &self.echoes, problem: &self.problem }
     }
 
     fn trials(&self, outstanding: usize) -> &[Trial] {
@@ -59,10 +61,26 @@ impl VariantTrials {
     /// A percentile of the latency: the median of the trials', since one disturbed trial decides the mean of a tail. `None`
     /// where no trial had requests enough to tell it from the longest.
     pub(super) fn percentile(&self, outstanding: usize, which: usize) -> Option<f64> {
-        let beyond = [0.5, 0.1, 0.01, 0.001, 0.000_1].get(which)?;
-        let trials = self.trials(outstanding).iter().filter(|trial| trial.count as f64 * beyond >= 2.0);
-        let values: Vec<f64> = trials.filter_map(|trial| trial.latency_us.get(which).copied()).collect();
-        (!values.is_empty()).then(|| Summary::of(values).median)
+        percentile(self.trials(outstanding), which)
+    }
+
+    /// The same of bare datagrams, one outstanding.
+    pub(super) fn bare_percentile(&self, which: usize) -> Option<f64> {
+        percentile(&self.echoes, which)
+    }
+
+    /// How many times the median the 99.99th percentile is where one is outstanding: of requests, and of bare datagrams.
+    pub(super) fn tails(&self) -> [Option<f64>; 2] {
+        let times = |low: Option<f64>, high: Option<f64>| Some(high? / low?);
+        [
+            times(self.percentile(1, 0), self.percentile(1, LAST)),
+            times(self.bare_percentile(0), self.bare_percentile(LAST)),
+        ]
+    }
+
+    /// A figure's mean over the trials of bare datagrams.
+    pub(super) fn bare_mean(&self, figure: impl Fn(&Trial) -> f64) -> Option<f64> {
+        (!self.echoes.is_empty()).then(|| Summary::of(self.echoes.iter().map(figure)).mean)
     }
 
     /// A figure's mean over the trials.
@@ -91,6 +109,13 @@ impl VariantTrials {
     pub(super) fn failed(&self) -> u64 {
         self.points.values().flatten().map(|trial| trial.failed).sum()
     }
+}
+
+fn percentile(trials: &[Trial], which: usize) -> Option<f64> {
+    let beyond = [0.5, 0.1, 0.01, 0.001, 0.000_1].get(which)?;
+    let trials = trials.iter().filter(|trial| trial.count as f64 * beyond >= 2.0);
+    let values: Vec<f64> = trials.filter_map(|trial| trial.latency_us.get(which).copied()).collect();
+    (!values.is_empty()).then(|| Summary::of(values).median)
 }
 
 /// How many percentiles are lower in `one` than in `other`, of those that both have.

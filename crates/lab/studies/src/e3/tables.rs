@@ -4,7 +4,7 @@ use report::model::{Cell, Row, Table};
 use report::stats::{Ratio, Summary};
 
 use super::Cores;
-use super::series::VariantTrials;
+use super::series::{LAST, VariantTrials};
 use super::trial::PERCENTILES;
 
 fn row(name: &str, cells: Vec<Cell>) -> Row {
@@ -50,12 +50,12 @@ pub(super) fn single(lanes: &[VariantTrials], baseline: &VariantTrials) -> Table
 /// What an exchange costs where one is outstanding, and what of that is the protocol's.
 pub(super) fn costs(lanes: &[VariantTrials]) -> Table {
     let rows = lanes.iter().map(|lane| {
-        let (ours, bare) = (lane.percentile(1, 0), lane.echo.as_ref());
-        let mut cells = vec![figure(ours, 1), figure(bare.map(|echo| echo.latency_us[0]), 1)];
-        cells.push(figure(ours.zip(bare).map(|(ours, echo)| ours - echo.latency_us[0]), 1));
+        let (ours, bare) = (lane.percentile(1, 0), lane.bare_percentile(0));
+        let mut cells = vec![figure(ours, 1), figure(bare, 1)];
+        cells.push(figure(ours.zip(bare).map(|(ours, bare)| ours - bare), 1));
         for side in [0, 1] {
             cells.push(figure(lane.mean(1, |trial| Some(trial.cpu_us[side])), 1));
-            cells.push(figure(bare.map(|echo| echo.cpu_us[side]), 1));
+            cells.push(figure(lane.bare_mean(|trial| trial.cpu_us[side]), 1));
         }
         cells.extend([0, 1].map(|way| figure(lane.mean(1, |trial| Some(trial.datagrams[way])), 2)));
         row(lane.variant.name, cells)
@@ -74,6 +74,28 @@ pub(super) fn costs(lanes: &[VariantTrials]) -> Table {
             "datagrams there",
             "back",
         ]),
+        rows: rows.collect(),
+    }
+}
+
+/// How far the tail is from the median where one is outstanding, and how much of that the machine does to bare datagrams too.
+pub(super) fn tails(lanes: &[VariantTrials]) -> Table {
+    let rows = lanes.iter().map(|lane| {
+        let [ours, bare] = lane.tails();
+        let cells = [
+            figure(lane.percentile(1, 0), 1),
+            figure(lane.percentile(1, LAST), 1),
+            figure(ours, 1),
+            figure(lane.bare_percentile(0), 1),
+            figure(lane.bare_percentile(LAST), 1),
+            figure(bare, 1),
+        ];
+        row(lane.variant.name, cells.to_vec())
+    });
+    Table {
+        title: "The tail of the latency with one outstanding: how many times the median p99.99 is".to_owned(),
+        corner: "path".to_owned(),
+        columns: columns(&["p50, µs", "p99.99, µs", "times", "bare p50, µs", "bare p99.99, µs", "times"]),
         rows: rows.collect(),
     }
 }

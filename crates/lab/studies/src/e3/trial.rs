@@ -11,10 +11,13 @@ use bench::folder::Folder;
 use bench::pair::number;
 use bench::process::Running;
 use bench::site::{End, Site};
+use profile::Profile;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::variant::Variant;
+use crate::context::Context;
+use crate::profiles;
 
 /// How long a server may take to listen, and to end.
 const SHORT: Duration = Duration::from_secs(15);
@@ -114,8 +117,7 @@ impl TrialSite<'_> {
         Ok(Server { running, address, variant, service, workers: cores.len() })
     }
 
-    /// Runs a client to its end.
-    pub(super) fn ask(&self, server: &Server, load: Load<'_>) -> io::Result<Trial> {
+    fn start(&self, server: &Server, load: Load<'_>) -> io::Result<Running> {
         let mut command = Command::new(self.program);
         command.args(["perf", "client", "--insecure", "--json", &server.address.to_string()]);
         if server.service == Service::Echo {
@@ -127,7 +129,24 @@ impl TrialSite<'_> {
         command.args(["--pin", &list(load.cores), "--server-pid", &server.running.id().to_string()]);
         command.args(server.variant.flags(self.site.interface(End::Client))).args(COMMON);
         let child = self.site.spawn(End::Client, Running::prepare(&mut command))?;
-        let running = Running::adopt("the client", child, load.cores)?;
+        Running::adopt("the client", child, load.cores)
+    }
+
+    /// Looks into a server while a client asks it.
+    pub(super) fn profile(
+        &self,
+        server: &Server,
+        load: Load<'_>,
+        context: &Context<'_>,
+    ) -> io::Result<Profile> {
+        // It is killed when it goes out of scope.
+        let _client = self.start(server, Load { seconds: profiles::work_seconds(context), ..load })?;
+        profiles::watch(server.running.id(), server.variant.name, context)
+    }
+
+    /// Runs a client to its end.
+    pub(super) fn ask(&self, server: &Server, load: Load<'_>) -> io::Result<Trial> {
+        let running = self.start(server, load)?;
         let patience = Duration::from_secs_f64(30.0 + load.seconds + load.warm_up);
         let ended = running.finish(patience, self.stop)?;
         let report: Value = serde_json::from_str(ended.output.trim())

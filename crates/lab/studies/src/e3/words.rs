@@ -7,6 +7,8 @@ use super::trial::Trial;
 use super::variant::{self, Variant};
 use super::{Cores, REPEATED, Scope};
 
+/// How many times the median the 99.99th percentile may be.
+const NEAR: f64 = 10.0;
 /// A thread that waits for a core for a larger share of the time than this is held back by others.
 const CROWDED: f64 = 0.10;
 
@@ -53,7 +55,8 @@ pub(super) fn method(scope: &Scope, cores: &Cores) -> Vec<String> {
          share one thread: nothing switches between them."
             .to_owned(),
         "Trains are cut before they cross the veth pair, as on a wire, but where the row says whole. Bare datagrams are the same \
-         exchange through the same port without QUIC (tercel perf serve --echo): what remains of the latency is the protocol's."
+         exchange through the same port without QUIC (tercel perf serve --echo), once in each round: what remains of the latency is the \
+         protocol's, and a tail that they have too is the machine's."
             .to_owned(),
     ]
 }
@@ -75,6 +78,7 @@ pub(super) fn findings(single: &[VariantTrials], paired: &[VariantTrials], cores
         said.extend(find(single, xdp).zip(find(single, udp)).and_then(|(xdp, udp)| compared(xdp, udp)));
     }
     said.extend(floors(single));
+    said.extend(tails(single));
     said.extend(four(single));
     said.extend(flattening(single));
     if cores.are_enough {
@@ -103,16 +107,38 @@ fn compared(xdp: &VariantTrials, udp: &VariantTrials) -> Option<String> {
 
 /// What the protocol adds to bare datagrams.
 fn floors(single: &[VariantTrials]) -> Option<String> {
-    let parts = single.iter().filter_map(|lane| {
-        let floor = lane.echo.as_ref()?.latency_us[0];
-        Some((lane.variant.name, lane.percentile(1, 0)?, floor))
-    });
+    let parts = single
+        .iter()
+        .filter_map(|lane| Some((lane.variant.name, lane.percentile(1, 0)?, lane.bare_percentile(0)?)));
     let (name, ours, floor) = parts.min_by(|one, other| one.1.total_cmp(&other.1))?;
     Some(format!(
         "The shortest median is that of {name}: {ours:.1} µs, of which {floor:.1} µs are the same exchange in bare datagrams and \
          {:.1} µs the protocol's: encrypting and decrypting on both sides, streams, acknowledgements.",
         ours - floor
     ))
+}
+
+/// Whether the tail is near the median, and if not, whether that is the protocol's doing or the machine's.
+fn tails(single: &[VariantTrials]) -> Option<String> {
+    let known: Vec<(f64, f64)> = single
+        .iter()
+        .filter_map(|lane| {
+            let [ours, bare] = lane.tails();
+            ours.zip(bare)
+        })
+        .collect();
+    let far: Vec<&(f64, f64)> = known.iter().filter(|(ours, _)| *ours > NEAR).collect();
+    let machine = far.iter().filter(|(_, bare)| *bare > NEAR).count();
+    let near = known.len() - far.len();
+    let mut said =
+        format!("p99.99 with one outstanding is within {NEAR} times p50 on {near} of {} paths", known.len());
+    if !far.is_empty() {
+        said.push_str(&format!(
+            "; on {machine} of the other {} bare datagrams are not either, so there the machine alone has such a tail",
+            far.len()
+        ));
+    }
+    (!known.is_empty()).then(|| said + ".")
 }
 
 /// (b)
@@ -134,16 +160,17 @@ fn four(single: &[VariantTrials]) -> Option<String> {
 
 /// (c)
 fn flattening(single: &[VariantTrials]) -> Option<String> {
-    let peaks: Vec<String> = single
+    let peaks: Vec<(&str, f64, usize)> = single
         .iter()
-        .filter_map(|lane| lane.peak().map(|(rate, at)| format!("{} {rate:.0}/s at {at}", lane.variant.name)))
+        .filter_map(|lane| lane.peak().map(|(rate, at)| (lane.variant.name, rate, at)))
         .collect();
-    (!peaks.is_empty()).then(|| {
-        format!(
-            "Peak of one connection, and the fewest outstanding requests that reach 95 % of it: {}. Published: flat from about 20 on.",
-            peaks.join("; ")
-        )
-    })
+    let (name, rate, _) = peaks.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
+    let fewest = || peaks.iter().map(|(.., at)| at);
+    let (least, most) = (fewest().min()?, fewest().max()?);
+    Some(format!(
+        "One connection carries most over {name}, {rate:.0} requests/s; paths reach 95 % of their peak with {least} to {most} outstanding. \
+         Published: flat from about 20 on."
+    ))
 }
 
 /// (d)
@@ -249,6 +276,34 @@ mod tests {
             let table = tables::paired(&single, &paired, &cores);
             assert_eq!(table.rows[0].cells[2] != Cell::Empty, are_enough);
         }
+    }
+
+    /// Deleted, a tail that bare datagrams have as well could be taken for the protocol's, or the other way round.
+    #[test]
+    fn a_tail_is_the_machines_where_bare_datagrams_have_it_too() {
+        let trial = |last: f64| Trial {
+            count: 50_000,
+            latency_us: [10.0, 11.0, 12.0, 20.0, last],
+            ..Trial::default()
+        };
+        let with = |ours: f64, bare: f64| {
+            let mut lane = VariantTrials::new(variant::GSO);
+            lane.points.insert(1, vec![trial(ours)]);
+            lane.echoes.push(trial(bare));
+            lane
+        };
+        let said = tails(&[with(90.0, 80.0), with(2_000.0, 1_500.0), with(2_000.0, 80.0)]).unwrap();
+        assert!(
+            said.starts_with("p99.99 with one outstanding is within 10 times p50 on 1 of 3 paths"),
+            "{said}"
+        );
+        assert!(said.contains("on 1 of the other 2 bare datagrams are not either"), "{said}");
+        assert!(tails(&[with(90.0, 80.0)]).unwrap().ends_with("on 1 of 1 paths."));
+        assert_eq!(tails(&[lane(10.0, 1)]), None, "without bare datagrams nothing is said");
+        let table = tables::tails(&[with(2_000.0, 80.0)]);
+        let cells = [(10.0, 1), (2_000.0, 1), (200.0, 1), (10.0, 1), (80.0, 1), (8.0, 1)];
+        assert_eq!(table.rows[0].cells, cells.map(|(value, digits)| Cell::Number(value, digits)));
+        assert_eq!(table.columns.len(), table.rows[0].cells.len());
     }
 
     #[test]

@@ -5,12 +5,15 @@ use std::process::Command;
 use std::time::Duration;
 
 use bench::pair::number;
+use bench::process::Running;
 use bench::site::End;
+use profile::Profile;
 use serde_json::Value;
 
 use super::row::{Exchange, HYBRID, Kind, Scenario, Trial, Validation};
-use crate::contestants::{Contestant, Http, Installed, SMALL, TestSite};
+use crate::contestants::{Contestant, Http, Installed, SMALL, Serving, TestSite};
 use crate::context::Context;
+use crate::profiles;
 
 /// Connections at a time.
 pub(super) const CONNECTIONS: usize = 10;
@@ -77,12 +80,43 @@ fn plain(who: Contestant) -> Scenario {
     Scenario { who, http: Http::Three, kind, exchange, validation }
 }
 
+/// Looks into a server while handshakes of a kind keep it busy.
+///
+/// # Errors
+/// A process fails, or perf does.
+pub(super) fn profile(
+    (server, scenario): (&Installed, Scenario),
+    ground: &TestSite,
+    context: &Context<'_>,
+) -> io::Result<Profile> {
+    let amount = Amount::Seconds(profiles::work_seconds(context));
+    // The client is killed when it goes out of scope.
+    let (serving, _client, _) = start((server, scenario), ground, amount, context)?;
+    let profile = profiles::watch(serving.id(), &scenario.name(), context);
+    serving.stop();
+    profile
+}
+
 fn generate(
     (server, scenario): (&Installed, Scenario),
     ground: &TestSite,
     amount: Amount,
     context: &Context<'_>,
 ) -> io::Result<Value> {
+    let (serving, client, patience) = start((server, scenario), ground, amount, context)?;
+    let ended = client.finish(patience, context.stop)?;
+    serving.stop();
+    let line = ended.output.lines().find(|line| line.starts_with('{')).unwrap_or_default();
+    serde_json::from_str(line).map_err(|_| io::Error::other("tercel load printed no report"))
+}
+
+/// Server and client, and how long the client may take.
+fn start(
+    (server, scenario): (&Installed, Scenario),
+    ground: &TestSite,
+    amount: Amount,
+    context: &Context<'_>,
+) -> io::Result<(Serving, Running, Duration)> {
     let [server_core, client_core] = context.cores;
     let serving = server.start_with(ground, &scenario.server_flags(), (server_core, context.stop))?;
     let mut command = Command::new(&context.program);
@@ -108,11 +142,8 @@ fn generate(
         command.args(["--packet-size", &ground.payload_size.to_string()]);
     }
     command.arg(serving.url(SMALL.0));
-    let ended = ground.start(End::Client, "tercel load", client_core, &mut command)?;
-    let ended = ended.finish(patience, context.stop)?;
-    serving.stop();
-    let line = ended.output.lines().find(|line| line.starts_with('{')).unwrap_or_default();
-    serde_json::from_str(line).map_err(|_| io::Error::other("tercel load printed no report"))
+    let client = ground.start(End::Client, "tercel load", client_core, &mut command)?;
+    Ok((serving, client, patience))
 }
 
 /// A server that chooses another key exchange than its row says must not stand in it.

@@ -16,7 +16,7 @@ pub(super) struct StudyArgs {
     /// Less of everything: a look of two minutes at most.
     #[arg(long)]
     quick: bool,
-    /// Also say where the server's CPU time goes, where the study knows how: flame graphs and a ledger. Needs perf.
+    /// Also say where the server's CPU time goes: flame graphs and a ledger, for which tercel's server works once more. Needs perf.
     #[arg(long)]
     profile: bool,
     /// Print JSON: everything that was measured.
@@ -39,7 +39,7 @@ pub(super) struct AllArgs {
     /// Less of everything: a quarter of an hour on two cores.
     #[arg(long)]
     quick: bool,
-    /// Also say where the server's CPU time goes, where a study knows how: flame graphs and ledgers. Needs perf.
+    /// Also say where the server's CPU time goes: flame graphs and ledgers, in all studies but E8. Needs perf.
     #[arg(long)]
     profile: bool,
     /// Where results.json, report.md and report.html go; without it a new directory below results/.
@@ -53,6 +53,9 @@ pub(super) struct AllArgs {
 /// Runs one study and prints it.
 pub(super) fn run(id: &str, args: &StudyArgs) -> Result<(), String> {
     let entry = laboratory::find(id).ok_or_else(|| format!("there is no study {id}"))?;
+    if let Some(why) = entry.no_profiles.filter(|_| args.profile) {
+        return Err(why.to_owned());
+    }
     args.out.as_deref().map_or(Ok(()), write::prepare).map_err(text)?;
     let run = measure(&[*entry], (effort(args.quick), profiles(args.profile)), &mut |run| match &args.out {
         Some(directory) => write::write(run, directory).map_err(text),
