@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 /// What is asked for.
-pub(crate) const PATH: &str = "/bytes/630B";
+pub(crate) const PATH: &str = "/notes.html";
 /// Its content, in bytes.
 pub(crate) const SIZE: u64 = 630;
 /// As long as that of a usual client.

@@ -1,6 +1,7 @@
 //! Small requests over HTTP/3.
 
 use crate::parts::{Parts, Row};
+use crate::site::Site;
 use crate::world::{App, World};
 use base::time::Instant;
 use http3::{Abort, BodyLength, MessageSink, Session};
@@ -92,7 +93,8 @@ impl App for ClientEnd {
 
 /// What a small request costs the server.
 pub(crate) fn requests(parts: &mut Parts) -> Result<(), Box<dyn Error>> {
-    let server = Server::new(Files::new(crate::options()), AccessLog::start(Target::Off)?.recorder());
+    let site = Site::new()?;
+    let server = Server::new(Files::new(site.options()?), AccessLog::start(Target::Off)?.recorder());
     let (head, ()) = http::Request::get(format!("https://localhost{}", crate::generator::PATH))
         .header("user-agent", crate::generator::USER_AGENT)
         .body(())?

@@ -10,11 +10,11 @@ mod generator;
 mod http3_ends;
 mod parts;
 mod quic;
+mod site;
 mod tcp;
 mod world;
 
 use parts::Parts;
-use server::handler::FileOptions;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -46,12 +46,4 @@ fn measure() -> Result<(), Box<dyn Error>> {
     http3_ends::requests(&mut parts)?;
     tcp::requests(&mut parts, "http/1.1", 1)?;
     tcp::requests(&mut parts, "h2", 10)
-}
-
-/// What the servers serve. The date of their responses is always the same: encoded it takes a byte or two more or less by the time of
-/// day, which decides how many packets ten responses need, and so 2 % of a request's instructions.
-fn options() -> FileOptions {
-    let mut options = FileOptions::default();
-    options.clock = || 1_795_235_480;
-    options
 }

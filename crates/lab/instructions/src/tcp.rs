@@ -2,6 +2,7 @@
 
 use crate::certificate::Certificate;
 use crate::parts::{Parts, Row};
+use crate::site::Site;
 use server::{Server, Versions};
 use std::error::Error;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -60,7 +61,8 @@ pub(crate) fn requests(parts: &mut Parts, protocol: &'static str, batch: u64) ->
         .versions(version)
         .no_warnings()
         .bind()?;
-    let running = bound.serve_files(crate::options())?;
+    let site = Site::new()?;
+    let running = bound.serve_files(site.options()?)?;
     let mut generator = Generator::start(running.local_addr().port(), protocol, &certificate.der)?;
     generator.order(&(WARM_UP / batch).to_string())?;
     parts.begin();
