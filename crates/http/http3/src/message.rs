@@ -12,12 +12,11 @@
 
 use crate::abuse_budgets::AbuseBudgets;
 use crate::error::{Code, Violation};
-use crate::fields::{self, ExtendedConnect};
+use crate::fields::{self, ExtendedConnect, SectionReader};
 use crate::frame::{FrameHeader, HeaderReader, Kind};
 use crate::sink::MessageSink;
 use crate::trace::Trace;
 use base::time::Instant;
-use qpack::SectionDecoder;
 use transport::{Fin, Priority, StreamId};
 use wire::Side;
 
@@ -67,7 +66,7 @@ pub(crate) struct Shared<'a, S> {
     /// The side that receives.
     pub(crate) side: Side,
     /// Of every head.
-    pub(crate) sections: &'a mut SectionDecoder,
+    pub(crate) sections: &'a mut SectionReader,
     pub(crate) max_field_section_size: u64,
     pub(crate) extended_connect: ExtendedConnect,
     pub(crate) abuse_budgets: &'a mut AbuseBudgets,
@@ -349,11 +348,10 @@ impl Message {
         id: StreamId,
         shared: &mut Shared<'_, S>,
     ) -> Result<(), Violation> {
-        let section = shared.sections.section();
         match (self.stage, shared.side) {
             (Stage::Head, Side::Server) => {
                 self.pace.since = shared.now;
-                let head = fields::request(section, shared.extended_connect).map_err(Violation::malformed)?;
+                let head = shared.sections.request(shared.extended_connect).map_err(Violation::malformed)?;
                 let connect = head.method() == b"CONNECT";
                 self.stage = if connect { Stage::Tunnel } else { Stage::Content };
                 self.expected = match head.content_length().filter(|_| !connect) {
@@ -364,7 +362,7 @@ impl Message {
                 shared.sink.on_request(id, &head);
             }
             (Stage::Head, Side::Client) => {
-                let head = fields::response(section).map_err(Violation::malformed)?;
+                let head = shared.sections.response().map_err(Violation::malformed)?;
                 //= rfc9114/4.1#3
                 if head.is_interim() {
                     shared.abuse_budgets.on_idle_work(1)?;
@@ -374,7 +372,7 @@ impl Message {
                 shared.sink.on_response(id, &head);
             }
             _ => {
-                let trailers = fields::trailers(section).map_err(Violation::malformed)?;
+                let trailers = shared.sections.trailers().map_err(Violation::malformed)?;
                 self.stage = Stage::Trailed;
                 self.pace = Pace { since: shared.now, bytes: 0, paused: false };
                 shared.sink.on_trailers(id, &trailers);

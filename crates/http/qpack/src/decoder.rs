@@ -12,7 +12,7 @@ use crate::static_table::Index;
 
 mod successive;
 
-pub use successive::SectionDecoder;
+pub use successive::{News, SectionDecoder};
 
 /// How much a field section may hold.
 #[derive(Clone, Copy, Debug)]

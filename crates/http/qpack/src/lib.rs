@@ -22,7 +22,7 @@ mod integer;
 mod section;
 pub mod static_table;
 
-pub use decoder::{Limits, SectionDecoder};
+pub use decoder::{Limits, News, SectionDecoder};
 pub use encoder::{encode, write_line, write_prefix};
 pub use error::{Code, DecodeError, Error};
 pub use huffman::{InvalidHuffman, decode as huffman_decode, encode as huffman_encode};

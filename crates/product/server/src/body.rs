@@ -36,6 +36,14 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// All of it, `size` bytes, as a body.
+    pub(crate) fn into_body(self, size: u64) -> Body {
+        match self {
+            Source::Memory(bytes) if !bytes.is_empty() => Body::Static(bytes),
+            source => source.body(0..size),
+        }
+    }
+
     /// The bytes `range` as a body. The range must lie within the representation.
     pub(crate) fn body(&self, range: Range<u64>) -> Body {
         if range.is_empty() {

@@ -258,12 +258,18 @@ pub(crate) struct Held {
     moved: u64,
     moved_at: Instant,
     level: Level,
+    is_short: bool,
 }
 
 impl Held {
-    /// Whether new requests are put off: memory is short, or the client's address has had its share.
+    /// Looks whether memory is short, for the requests of this turn.
+    pub(crate) fn look(&mut self) {
+        self.is_short = self.portion.level() == Level::Short;
+    }
+
+    /// Whether new requests are put off: at the last look memory was short, or the client's address had had its share.
     pub(crate) fn is_short(&self) -> bool {
-        self.portion.level() == Level::Short
+        self.is_short
     }
 }
 
@@ -297,7 +303,7 @@ impl HeldMemory {
     pub(crate) fn on_accept(&mut self, now: Instant, peer: IpAddr) -> Held {
         self.account.on_connections(1);
         let portion = self.account.budget.portion(peer);
-        Held { bytes: 0, portion, moved: 0, moved_at: now, level: Level::Ample }
+        Held { bytes: 0, portion, moved: 0, moved_at: now, level: Level::Ample, is_short: false }
     }
 
     /// A connection acted, and holds `bytes`; `moved` is the sum of all content so far.

@@ -44,9 +44,7 @@ impl Handler for Files {
 impl LowHead for Head {
     #[inline]
     fn on_request(&mut self, request: &RequestHead<'_>) {
-        for line in request.lines() {
-            self.on_field(line.name, line.value);
-        }
+        request.lines().for_each(|line| self.take_line(&line));
         target::judge_scheme(request.scheme(), self);
     }
 

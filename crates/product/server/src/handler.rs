@@ -7,10 +7,8 @@
 
 use crate::body::{Body, Multipart, PartHeader, Source};
 use crate::budget::{Budget, Level};
-use crate::compress::Coding;
-use crate::conditional::{self, Validators, Verdict};
+use crate::conditional::{self, Verdict};
 use crate::content_type;
-use crate::dash_content;
 use crate::date::Clock;
 pub use crate::file_options::{FileOptions, Generated};
 use crate::files::cache::{Cache, Entry, Identity, Moment};
@@ -18,7 +16,7 @@ use crate::files::path::{self, DotFiles, PathError, Shape};
 use crate::files::root::{Found, OpenError, Root};
 use crate::generated;
 pub use crate::listing::Listing;
-use crate::listing::{self, Listed, Listings, View};
+use crate::listing::{Listings, View};
 use crate::lookups::{Content, Lookups, Opened, read_whole};
 use crate::pool::{Pool, Wait};
 use crate::range::{self, Selection};
@@ -32,12 +30,14 @@ use bytes::Bytes;
 use coded::Coder;
 pub(crate) use coded::Search;
 use core::ops::Range;
+use representation::Representation;
 use rustix::fs::Advice;
 use std::io;
 use std::sync::Arc;
 use std::task::Poll;
 
 mod coded;
+mod representation;
 #[cfg(test)]
 mod tests;
 
@@ -68,19 +68,7 @@ pub struct Files {
     path: Vec<u8>,
 }
 
-/// A thing that exists and can be sent.
-struct Representation {
-    source: Source,
-    size: u64,
-    content_type: &'static str,
-    validators: Validators,
-    modified_text: Option<Value>,
-    /// The coding of the source's bytes.
-    coding: Option<Coding>,
-    /// Fields beside those that every representation has.
-    fields: &'static [(&'static str, &'static str)],
-}
-
+#[expect(clippy::large_enum_variant, reason = "it lives for a call, and is nearly always the large one")]
 enum Lookup {
     Representation(Representation),
     Folder,
@@ -306,8 +294,10 @@ impl Files {
     fn find(&mut self, path: &[u8], now: Instant) -> Result<Lookup, OpenError> {
         let Some(root) = &mut self.root else { return Err(OpenError::Absent) };
         let moment = Moment::of(now);
-        if let Some(found) =
-            self.cache.fresh(path, now).and_then(|entry| Representation::of(entry, &self.pool))
+        if let Some(found) = self
+            .cache
+            .fresh(path, now)
+            .and_then(|entry| Representation::known(entry, &self.pool, &self.clock))
         {
             return Ok(Lookup::Representation(found));
         }
@@ -325,7 +315,7 @@ impl Files {
             }
         };
         if let Some(entry) = self.cache.confirmed(path, identity, moment)
-            && let Some(found) = Representation::of(entry, &self.pool)
+            && let Some(found) = Representation::known(entry, &self.pool, &self.clock)
         {
             return Ok(Lookup::Representation(found));
         }
@@ -342,11 +332,11 @@ impl Files {
             }
             Content::Unread => None,
         };
-        let entry = match content {
+        let mut entry = match content {
             Some(content) => Entry::in_memory(identity, content_type::of(path), content, moment),
             None => return self.keep_open(path, file, identity, moment).map(Lookup::Representation),
         };
-        let found = Representation::of(&entry, &self.pool).ok_or(OpenError::Broken);
+        let found = Representation::known(&mut entry, &self.pool, &self.clock).ok_or(OpenError::Broken);
         self.cache.insert(path.into(), entry);
         found.map(Lookup::Representation)
     }
@@ -362,8 +352,8 @@ impl Files {
         // Files are mostly read from front to back: let the kernel read further ahead. Only advice, so errors do not matter.
         let _ = rustix::fs::fadvise(file.descriptor(), 0, None, Advice::Sequential);
         let file = Arc::new(file);
-        let entry = Entry::open(identity, content_type::of(path), &file, moment);
-        let found = Representation::of(&entry, &self.pool).ok_or(OpenError::Broken);
+        let mut entry = Entry::open(identity, content_type::of(path), &file, moment);
+        let found = Representation::known(&mut entry, &self.pool, &self.clock).ok_or(OpenError::Broken);
         self.cache.insert(path.into(), entry);
         found
     }
@@ -393,10 +383,8 @@ impl Files {
                 self.partial(&parts, found)
             }
             Selection::Whole | Selection::Parts(_) => {
-                let mut fields = self.content_fields(found.size, Value::Static(found.content_type));
-                let body = found.source.body(0..found.size);
-                self.push_validators(&mut fields, found);
-                Response { status: 200, fields, body }
+                let fields = found.whole_fields(&self.clock);
+                Response { status: 200, fields, body: found.source.into_body(found.size) }
             }
             Selection::Unsatisfiable => {
                 let mut response = self.error(416, "");
@@ -423,7 +411,7 @@ impl Files {
                 (self.content_fields(body.remaining(), content_type), body)
             }
         };
-        self.push_validators(&mut fields, found);
+        found.push_validators(&self.clock, &mut fields);
         Response { status: 206, fields, body }
     }
 
@@ -456,98 +444,27 @@ impl Files {
         Response { status, fields, body: Body::Static(Bytes::from(text)) }
     }
 
-    /// RFC 9110 §6.6.1: an origin server with a clock sends Date.
     fn fields(&self) -> Fields {
-        let mut fields = Fields::default();
-        fields.push("date", Value::copied(self.clock.text()));
-        fields
+        dated(&self.clock)
     }
 
     fn content_fields(&self, length: u64, content_type: Value) -> Fields {
-        let mut fields = self.fields();
-        fields.push("content-type", content_type);
-        fields.push("content-length", Value::decimal(length));
-        fields
-    }
-
-    fn push_validators(&self, fields: &mut Fields, found: Representation) {
-        fields.push("accept-ranges", Value::Static("bytes"));
-        fields.push("etag", found.validators.etag);
-        if let Some(coding) = found.coding {
-            fields.push("content-encoding", Value::Static(coding.name()));
-        }
-        push_all(fields, found.fields);
-        // RFC 9110 §8.8.2.1: never a date in the future.
-        let is_past = found.validators.modified_s.is_some_and(|modified| modified <= self.clock.unix_s());
-        if let Some(text) = found.modified_text.filter(|_| is_past) {
-            fields.push("last-modified", text);
-        }
+        of_content(&self.clock, length, content_type)
     }
 }
 
-impl Representation {
-    fn of(entry: &Entry, pool: &Arc<Pool>) -> Option<Representation> {
-        Some(Representation {
-            source: entry.source(pool)?,
-            size: entry.identity.size(),
-            content_type: entry.content_type,
-            validators: entry.validators.clone(),
-            modified_text: entry.modified_text.clone(),
-            coding: None,
-            fields: &[],
-        })
-    }
+/// RFC 9110 §6.6.1: an origin server with a clock sends Date.
+fn dated(clock: &Clock) -> Fields {
+    let mut fields = Fields::default();
+    fields.push("date", Value::copied(clock.text()));
+    fields
+}
 
-    fn listing(listed: Listed, view: View) -> Representation {
-        Representation {
-            size: listed.bytes.len() as u64,
-            source: Source::Memory(listed.bytes),
-            content_type: view.content_type(),
-            validators: Validators { etag: listed.etag, modified_s: None },
-            modified_text: None,
-            coding: None,
-            fields: listing::FIELDS,
-        }
-    }
-
-    /// What no file has to be there for.
-    fn made_up(path: &[u8]) -> Option<Representation> {
-        if let Some(size) = generated::size_of(path) {
-            return Some(Representation::generated(size));
-        }
-        let content_type = content_type::of(path);
-        Some(match dash_content::find(path)? {
-            dash_content::Part::Media(size) => {
-                Representation { content_type, ..Representation::generated(size) }
-            }
-            dash_content::Part::Manifest(text) => {
-                let size = text.len() as u64;
-                // Manifests of different segment lengths may be equally long.
-                let etag =
-                    Value::from(format!("\"film-1-{}\"", String::from_utf8_lossy(path).replace('/', "-")));
-                Representation {
-                    source: Source::Memory(Bytes::from(text.into_bytes())),
-                    content_type,
-                    validators: Validators { etag, modified_s: None },
-                    ..Representation::generated(size)
-                }
-            }
-        })
-    }
-
-    fn generated(size: u64) -> Representation {
-        // The 1 is the version of the pattern.
-        let etag = Value::tag("generated-1-", size);
-        Representation {
-            source: Source::Generated,
-            size,
-            content_type: content_type::UNKNOWN,
-            validators: Validators { etag, modified_s: None },
-            modified_text: None,
-            coding: None,
-            fields: &[],
-        }
-    }
+fn of_content(clock: &Clock, length: u64, content_type: Value) -> Fields {
+    let mut fields = dated(clock);
+    fields.push("content-type", content_type);
+    fields.push("content-length", Value::decimal(length));
+    fields
 }
 
 fn push_all(fields: &mut Fields, more: &[(&'static str, &'static str)]) {

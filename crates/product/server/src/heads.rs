@@ -6,7 +6,7 @@
 //! two files share costs encodings and never a wrong answer. Bounded by its size: heads that are longer than [`LONGEST`] are
 //! encoded and not kept. Rejected: encoding in the handler's cache of files, which knows no HTTP version.
 
-use crate::low::FieldLines;
+use crate::low::{FieldLines, Measure};
 use http3::{BodyLength, EncodedHead};
 
 /// How many heads are remembered by a worker. A power of two.
@@ -53,8 +53,8 @@ impl<F: FieldLines> Heads<F> {
     /// The head, encoded now or before.
     pub(crate) fn encoded(&mut self, status: u16, fields: F, length: BodyLength) -> &EncodedHead {
         let encode = |fields: &F| EncodedHead::response(status, fields.lines(), length);
-        let size: usize = fields.lines().map(|(_, value)| value.len()).sum();
-        if size >= self.too_long || !fields.is_kept() {
+        let measure = fields.measure();
+        if measure.bytes >= self.too_long || !fields.is_kept() {
             return self.passing.insert(encode(&fields));
         }
         if self.places.is_empty() {
@@ -64,7 +64,7 @@ impl<F: FieldLines> Heads<F> {
             BodyLength::Known(bytes) => bytes,
             BodyLength::Empty | BodyLength::Unknown => 0,
         };
-        let at = place(status, &fields, bytes ^ size as u64) % PLACES;
+        let at = place(status, measure, bytes) % PLACES;
         let Some(known) = self.places.get_mut(at) else { return self.passing.insert(encode(&fields)) };
         if (known.status, known.length) != (status, length) || !fields.is(&known.fields) {
             known.encoded = encode(&fields);
@@ -84,10 +84,9 @@ impl<F: FieldLines> CachedHead<F> {
 }
 
 /// Mixes what differs between files. A client that makes all files collide gains one encoding per request.
-pub(crate) fn place(status: u16, fields: &impl FieldLines, length: u64) -> usize {
-    let mixed = fields.key().iter().fold(length ^ u64::from(status) << 32, |sum, byte| {
-        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+pub(crate) fn place(status: u16, fields: Measure, length: u64) -> usize {
+    let size = fields.bytes as u64;
+    let mixed = (fields.key ^ length ^ size ^ u64::from(status) << 32).wrapping_mul(0x0100_0000_01b3);
     (mixed ^ mixed >> 32) as usize
 }
 

@@ -248,6 +248,10 @@ impl<H: Handler> Server<H> {
 
     /// Answers the requests that arrived.
     fn answer(&mut self, now: Instant, connection: &mut Connection, state: &mut State<H>) {
+        if state.session.messages.waiting.is_empty() {
+            return;
+        }
+        state.held.look();
         let mut waiting = core::mem::take(&mut state.session.messages.waiting);
         // In the order of their arrival: the transport sends in the order of urgency and ID. RFC 9218 §10.
         for asked in waiting.drain(..) {

@@ -326,6 +326,12 @@ pub trait FieldLines {
         b""
     }
 
+    /// What of these fields says where they are remembered, and whether. Outside semver.
+    #[doc(hidden)]
+    fn measure(&self) -> Measure {
+        Measure::of(self)
+    }
+
     /// These fields as a map, if they are one: then HTTP/1.1 and 2 need no copy of them. Default: they are none. Outside semver.
     ///
     /// # Errors
@@ -336,6 +342,27 @@ pub trait FieldLines {
         Self: Sized,
     {
         Err(self)
+    }
+}
+
+/// What a list of fields is remembered by. Outside semver.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// Bytes of all values.
+    pub(crate) bytes: usize,
+    /// A hash of the key: FNV-1a.
+    pub(crate) key: u64,
+}
+
+impl Measure {
+    /// Counts and mixes.
+    pub(crate) fn of<F: FieldLines + ?Sized>(fields: &F) -> Measure {
+        let bytes = fields.lines().map(|(_, value)| value.len()).sum();
+        let key = fields.key().iter().fold(0xcbf2_9ce4_8422_2325, |sum: u64, byte| {
+            (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        Measure { bytes, key }
     }
 }
 

@@ -7,6 +7,7 @@
 //! chooses its size and we read ten of them.
 
 use crate::access_log::RequestLine;
+use http3::Line;
 
 /// Fields longer than this together (name + value + 32 each) are answered with 431.
 pub const MAX_FIELDS_SIZE: usize = 64 * 1024;
@@ -85,6 +86,28 @@ impl Name {
             _ => return None,
         })
     }
+
+    /// The same of a line of HTTP/3. A name of the static table is known by its index, without a look at its bytes.
+    #[inline]
+    fn of_line(line: &Line<'_>) -> Option<Name> {
+        let Some(index) = line.static_name else { return Name::of(line.name) };
+        Some(match index.as_usize() {
+            0 => Name::Authority,
+            1 => Name::Target,
+            4 => Name::ContentLength,
+            8 => Name::IfModifiedSince,
+            9 => Name::IfNoneMatch,
+            13 => Name::Referer,
+            15..=21 => Name::Method,
+            29 | 30 => Name::Accept,
+            31 => Name::AcceptEncoding,
+            55 => Name::Range,
+            84 => Name::Authorization,
+            89 => Name::IfRange,
+            95 => Name::UserAgent,
+            _ => return None,
+        })
+    }
 }
 
 /// Where a value lies in the text. Never beyond its end.
@@ -112,9 +135,22 @@ pub enum Method {
     Other,
 }
 
+impl Method {
+    fn of(text: &[u8]) -> Method {
+        match text {
+            b"GET" => Method::Get,
+            b"HEAD" => Method::Head,
+            b"OPTIONS" => Method::Options,
+            b"POST" => Method::Post,
+            _ => Method::Other,
+        }
+    }
+}
+
 /// A request's head. Filled by [`on_field`](Head::on_field), reused after [`clear`](Head::clear).
 #[derive(Debug)]
 pub struct Head {
+    method: Method,
     text: Vec<u8>,
     spans: [Span; NAMES],
     fields: usize,
@@ -134,7 +170,14 @@ pub type Refusal = (u16, &'static str);
 impl Head {
     /// An empty head.
     pub const fn new() -> Head {
-        Head { text: Vec::new(), spans: [NO_SPAN; NAMES], fields: 0, size: 0, refusal: None }
+        Head {
+            method: Method::Other,
+            text: Vec::new(),
+            spans: [NO_SPAN; NAMES],
+            fields: 0,
+            size: 0,
+            refusal: None,
+        }
     }
 
     /// A head with a method and a target, as HTTP/1.1 and tests have them.
@@ -160,6 +203,7 @@ impl Head {
     /// Forgets the request, keeps the memory.
     pub fn clear(&mut self) {
         self.text.clear();
+        self.method = Method::Other;
         self.spans = [NO_SPAN; NAMES];
         self.fields = 0;
         self.size = 0;
@@ -185,13 +229,24 @@ impl Head {
 
     /// The same. Returns what it is read as.
     pub(crate) fn take_field(&mut self, name: &[u8], value: &[u8]) -> Option<Name> {
-        self.fields = self.fields.saturating_add(1);
-        self.size = self.size.saturating_add(name.len()).saturating_add(value.len()).saturating_add(32);
         let known = Name::of(name);
+        self.take_value(known, name.len(), value);
+        known
+    }
+
+    /// The same of a line of HTTP/3.
+    #[inline]
+    pub(crate) fn take_line(&mut self, line: &Line<'_>) {
+        self.take_value(Name::of_line(line), line.name.len(), line.value);
+    }
+
+    #[inline]
+    fn take_value(&mut self, known: Option<Name>, name_len: usize, value: &[u8]) {
+        self.fields = self.fields.saturating_add(1);
+        self.size = self.size.saturating_add(name_len).saturating_add(value.len()).saturating_add(32);
         if let Some(name) = known.filter(|_| !self.is_too_large()) {
             self.keep(name, value);
         }
-        known
     }
 
     /// Takes another target in place of the one that was sent.
@@ -206,6 +261,7 @@ impl Head {
         *span = Span { start: start as u32, end: self.text.len() as u32, present: true };
     }
 
+    #[inline]
     fn keep(&mut self, name: Name, value: &[u8]) {
         let start = self.text.len();
         let Some(span) = self.spans.get_mut(name as usize) else { return };
@@ -224,6 +280,9 @@ impl Head {
         self.text.extend_from_slice(value);
         // The text stays below MAX_FIELDS_SIZE times a small number, so 32 bits hold its length.
         *span = Span { start: start as u32, end: self.text.len() as u32, present: true };
+        if name == Name::Method {
+            self.method = Method::of(self.text.get(start..).unwrap_or_default());
+        }
         if self.text.len() > 4 * MAX_FIELDS_SIZE {
             self.size = usize::MAX;
         }
@@ -241,14 +300,9 @@ impl Head {
     }
 
     /// The method.
+    #[inline]
     pub fn method(&self) -> Method {
-        match self.value(Name::Method) {
-            Some(b"GET") => Method::Get,
-            Some(b"HEAD") => Method::Head,
-            Some(b"OPTIONS") => Method::Options,
-            Some(b"POST") => Method::Post,
-            _ => Method::Other,
-        }
+        self.method
     }
 
     /// What the access log says of it.
@@ -294,6 +348,21 @@ mod tests {
         head.clear();
         assert_eq!(head.value(Name::IfNoneMatch), None);
         assert_eq!(head.method(), Method::Other);
+    }
+
+    /// The shortcut by index must not read a name otherwise than its bytes say.
+    #[test]
+    fn names_by_index_are_names_by_bytes() {
+        let mut decoded = qpack::FieldSection::new();
+        let limits = qpack::Limits { max_field_section_size: 1 << 20, max_lines: 200 };
+        for index in 0..99_u8 {
+            // RFC 9204 §4.5.2: an indexed field line of the static table.
+            let line: &[u8] = if index < 63 { &[0xc0 | index] } else { &[0xff, index - 63] };
+            decoded.decode(&[&[0, 0], line].concat(), &limits).unwrap();
+            let line = decoded.line_at(0).unwrap();
+            assert!(line.static_name.is_some());
+            assert_eq!(Name::of_line(&line), Name::of(line.name), "{index}");
+        }
     }
 
     /// A peer that repeats one field must not make us copy it quadratically.

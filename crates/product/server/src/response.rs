@@ -1,12 +1,13 @@
 //! A response: a status, a short list of fields, and a body to be pulled.
 //!
 //! The list is ours because what fills it is ours: names are static and in lower case, most values are static or short
-//! enough to lie in the entry itself, so that a response costs one small allocation. All three HTTP versions read it as
-//! pairs of byte strings.
+//! enough to lie in the entry itself, so that a response costs one small allocation, and none where the list is that of a response
+//! before. All three HTTP versions read it as pairs of byte strings.
 
 use crate::body::Body;
-use crate::low;
+use crate::low::{self, Measure};
 use bytes::Bytes;
+use std::sync::Arc;
 
 /// The longest value that needs no memory of its own.
 const INLINE: usize = 38;
@@ -110,18 +111,46 @@ impl From<String> for Value {
     }
 }
 
+/// A name in lower case and its value.
+type Line = (&'static str, Value);
+
 /// A response's fields in the order in which they are sent.
-#[derive(Clone, Debug, Default)]
-pub struct Fields(Vec<(&'static str, Value)>);
+#[derive(Clone, Debug)]
+pub struct Fields(Lines);
+
+#[derive(Clone, Debug)]
+enum Lines {
+    Own(Vec<Line>),
+    /// Made once for many responses.
+    Shared(Arc<SharedLines>),
+}
+
+#[derive(Debug)]
+struct SharedLines {
+    lines: Vec<Line>,
+    measure: Measure,
+}
+
+impl Default for Fields {
+    fn default() -> Fields {
+        Fields(Lines::Own(Vec::new()))
+    }
+}
 
 impl PartialEq for Fields {
-    /// Each request asks this of a response that was sent before (heads.rs), so names are looked into only where they are not
-    /// the same memory.
+    /// Each request asks this of a response that was sent before (heads.rs), so lines, and then names, are looked into only where they
+    /// are not the same memory.
     fn eq(&self, other: &Fields) -> bool {
-        let same = |(ours, theirs): (&(&str, Value), &(&str, Value))| {
+        if let (Lines::Shared(ours), Lines::Shared(theirs)) = (&self.0, &other.0)
+            && Arc::ptr_eq(ours, theirs)
+        {
+            return true;
+        }
+        let same = |(ours, theirs): (&Line, &Line)| {
             (core::ptr::eq(ours.0, theirs.0) || ours.0 == theirs.0) && ours.1 == theirs.1
         };
-        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)
+        let (ours, theirs) = (self.as_lines(), other.as_lines());
+        ours.len() == theirs.len() && ours.iter().zip(theirs).all(same)
     }
 }
 
@@ -131,33 +160,66 @@ impl Fields {
     /// Adds a field. `name` must be in lower case.
     pub fn push(&mut self, name: &'static str, value: Value) {
         debug_assert!(!name.bytes().any(|byte| byte.is_ascii_uppercase()));
-        if self.0.capacity() == 0 {
-            // Enough for a file's response, so that the list grows once.
-            self.0.reserve_exact(8);
-        }
-        self.0.push((name, value));
+        self.change(|lines| {
+            if lines.capacity() == 0 {
+                // Enough for a file's response, so that the list grows once.
+                lines.reserve_exact(8);
+            }
+            lines.push((name, value));
+        });
     }
 
     /// Gives the first field `name` another value, if there is one.
     pub(crate) fn replace(&mut self, name: &str, value: Value) {
-        if let Some((_, known)) = self.0.iter_mut().find(|(known, _)| *known == name) {
-            *known = value;
+        self.change(|lines| {
+            if let Some((_, known)) = lines.iter_mut().find(|(known, _)| *known == name) {
+                *known = value;
+            }
+        });
+    }
+
+    /// The same fields, of which a clone is no copy until it is changed.
+    #[must_use]
+    pub(crate) fn shared(self) -> Fields {
+        let measure = low::FieldLines::measure(&self);
+        match self.0 {
+            Lines::Own(lines) => Fields(Lines::Shared(Arc::new(SharedLines { lines, measure }))),
+            Lines::Shared(_) => self,
         }
     }
 
     /// The fields as names and values, without pseudo-header fields.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'static [u8], &[u8])> {
-        self.0.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()))
+        self.as_lines().iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()))
     }
 
     /// The fields as they were pushed.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (&'static str, &Value)> {
-        self.0.iter().map(|(name, value)| (*name, value))
+        self.as_lines().iter().map(|(name, value)| (*name, value))
     }
 
     /// The first value of `name`.
     pub fn value(&self, name: &str) -> Option<&[u8]> {
-        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_bytes())
+        self.as_lines().iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_bytes())
+    }
+
+    #[inline]
+    fn as_lines(&self) -> &[Line] {
+        match &self.0 {
+            Lines::Own(lines) => lines,
+            Lines::Shared(shared) => &shared.lines,
+        }
+    }
+
+    /// Lets `change` have the lines, which are this list's own afterwards.
+    #[inline]
+    fn change(&mut self, change: impl FnOnce(&mut Vec<Line>)) {
+        let mut lines = match core::mem::replace(&mut self.0, Lines::Own(Vec::new())) {
+            Lines::Own(lines) => lines,
+            Lines::Shared(shared) => shared.lines.clone(),
+        };
+        change(&mut lines);
+        self.0 = Lines::Own(lines);
     }
 }
 
@@ -178,12 +240,20 @@ impl low::FieldLines for Fields {
 
     #[inline]
     fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.0.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()))
+        self.iter().map(|(name, value)| -> (&[u8], &[u8]) { (name, value) })
     }
 
     #[inline]
     fn key(&self) -> &[u8] {
         self.value("etag").unwrap_or_default()
+    }
+
+    #[inline]
+    fn measure(&self) -> Measure {
+        match &self.0 {
+            Lines::Own(_) => Measure::of(self),
+            Lines::Shared(shared) => shared.measure,
+        }
     }
 }
 
@@ -227,6 +297,7 @@ pub fn reason(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::low::FieldLines as _;
 
     #[test]
     fn values_say_what_they_were_given() {
@@ -267,5 +338,25 @@ mod tests {
         more.push("date", Value::Static(""));
         assert_ne!(more, of("etag", Value::Static("1")));
         assert_eq!(of("age", Value::decimal(10)), of("age", Value::Static("10")));
+    }
+
+    /// Deleted, what one response adds could go out with another, or shared fields be remembered as others.
+    #[test]
+    fn shared_fields_stay_as_they_are() {
+        let mut own = Fields::default();
+        own.push("date", Value::Static("now"));
+        own.push("etag", Value::copied(b"\"1\""));
+        let shared = own.clone().shared();
+        assert_eq!((&shared, shared.measure()), (&own, own.measure()));
+        assert_eq!(shared.measure().bytes, 6);
+        let mut added = shared.clone();
+        assert_eq!(added, shared);
+        added.push("age", Value::decimal(7));
+        added.replace("date", Value::Static("then"));
+        assert_eq!(shared, own);
+        assert_eq!((added.value("date"), added.value("age")), (Some(&b"then"[..]), Some(&b"7"[..])));
+        assert_ne!((&added, added.measure()), (&shared, shared.measure()));
+        assert_eq!(added.measure(), added.clone().shared().measure());
+        assert_ne!(own.clone().shared().measure().key, Fields::default().measure().key);
     }
 }

@@ -136,7 +136,10 @@ impl Reassembly {
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        self.pieces.clear();
+        // Nearly always there is none, and the map is slow to find that out.
+        if !self.pieces.is_empty() {
+            self.pieces.clear();
+        }
         self.bytes = 0;
     }
 }

@@ -23,6 +23,7 @@ use crate::abuse_budgets::AbuseBudgets;
 use crate::config::Config;
 use crate::error::ConnectionError;
 use crate::exchange::Exchange;
+use crate::fields::SectionReader;
 use crate::outgoing::Arena;
 use crate::quic::QuicConnection;
 use crate::settings::Settings;
@@ -32,7 +33,6 @@ use crate::unidirectional::PeerStreams;
 use base::time::Instant;
 use local::LocalStreams;
 use peer_settings::PeerSettings;
-use qpack::SectionDecoder;
 use receive::Action;
 use std::sync::Arc;
 use transport::Priority;
@@ -45,7 +45,7 @@ pub struct Connection {
     config: Arc<Config>,
     exchanges: StreamTable<Exchange>,
     /// Of every head of every stream; there is none before the first and while the connection is quiet.
-    sections: Option<Box<SectionDecoder>>,
+    sections: Option<Box<SectionReader>>,
     /// Bytes of unfinished field sections on all streams.
     buffered: usize,
     /// There is none before the first head and while the connection is quiet.

@@ -4,11 +4,11 @@ use super::Connection;
 use crate::control::ControlFrame;
 use crate::error::{Code, ConnectionError, Violation};
 use crate::exchange::Exchange;
+use crate::fields::SectionReader;
 use crate::message::{Answers, Message, Shared};
 use crate::outgoing::Outgoing;
 use crate::sink::{Abort, MessageSink, Refused};
 use crate::unidirectional::{CLOSED, Outcome, Purpose};
-use qpack::SectionDecoder;
 use transport::{Dir, Fin, Priority, StreamId};
 use wire::Side;
 
@@ -80,7 +80,7 @@ impl Connection {
             return Ok(bytes.len());
         };
         let mut priority = None;
-        let limits = || Box::new(SectionDecoder::new(self.config.limits()));
+        let limits = || Box::new(SectionReader::new(self.config.limits()));
         let mut shared = Shared {
             side: self.side,
             sections: self.sections.get_or_insert_with(limits),

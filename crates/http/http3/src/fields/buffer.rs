@@ -70,7 +70,8 @@ impl HeadBuffer {
             section.push(b":authority", authority);
         }
         push(section, fields);
-        validate::request(section, ExtendedConnect::Announced)
+        let judgement = validate::request(section, 0..section.len(), ExtendedConnect::Announced)?;
+        Ok(RequestHead { section, judgement })
     }
 
     /// Keeps a copy of `head`, in memory that is used again.
@@ -81,7 +82,7 @@ impl HeadBuffer {
 
     /// The head that was kept last; `None` if none was.
     pub fn kept(&self) -> Option<RequestHead<'_>> {
-        self.judgement.map(|judgement| validate::judged(&self.section, judgement))
+        self.judgement.map(|judgement| RequestHead { section: &self.section, judgement })
     }
 
     /// Forgets the head, and keeps the memory unless it is much.
@@ -102,7 +103,9 @@ impl HeadBuffer {
     pub fn trailers(&mut self, fields: &HeaderMap) -> Result<Trailers<'_>, Malformed> {
         self.clear();
         push(&mut self.section, fields);
-        validate::trailers(&self.section)
+        let section = &self.section;
+        validate::trailers(section, 0..section.len())?;
+        Ok(Trailers { section })
     }
 }
 

@@ -99,22 +99,38 @@ pub(super) fn is_value(text: &[u8]) -> bool {
 /// and more, nearly always without a tab.
 #[inline]
 fn is_plain(text: &[u8]) -> bool {
-    let Some(last) = text.last_chunk::<8>() else { return false };
-    let (words, _) = text.as_chunks::<8>();
-    let has_control = |word: &[u8; 8]| has_control(u64::from_le_bytes(*word));
-    !has_control(last) && !words.iter().any(has_control)
+    no_word(text, |word| below(word, 0x20) | equal(word, 0x7f))
 }
 
-/// Whether one of eight bytes is below 0x20 or is 0x7f. Bytes from 0x80 on never are.
+/// Whether text of 8 bytes or more has but visible characters of ASCII, and no number sign: all of them may stand in a path.
 #[inline]
-fn has_control(word: u64) -> bool {
-    const EACH: u64 = u64::MAX / 255;
-    // The subtraction borrows from a byte's highest bit if the byte is too low, and then perhaps from the byte above, which does
-    // not matter any more.
-    let low = word.wrapping_sub(EACH * 0x20) & !word;
-    let delete = word ^ (EACH * 0x7f);
-    let delete = delete.wrapping_sub(EACH) & !delete;
-    (low | delete) & (EACH * 0x80) != 0
+fn is_plain_path(text: &[u8]) -> bool {
+    no_word(text, |word| word | below(word, 0x21) | equal(word, 0x7f) | equal(word, b'#'))
+}
+
+const EACH: u64 = u64::MAX / 255;
+
+/// Whether text has 8 bytes or more and `marks` sets the highest bit of no byte, for any eight of them that are a word.
+#[inline]
+fn no_word(text: &[u8], marks: impl Fn(u64) -> u64) -> bool {
+    let Some(last) = text.last_chunk::<8>() else { return false };
+    let (words, _) = text.as_chunks::<8>();
+    let is_marked = |word: &[u8; 8]| marks(u64::from_le_bytes(*word)) & (EACH * 0x80) != 0;
+    !is_marked(last) && !words.iter().any(is_marked)
+}
+
+/// Marks bytes below `least`, which is at most 0x80, and perhaps bytes above one that is.
+#[inline]
+fn below(word: u64, least: u8) -> u64 {
+    // The subtraction borrows from a byte's highest bit if the byte is too low, and then perhaps from the byte above.
+    word.wrapping_sub(EACH * u64::from(least)) & !word
+}
+
+/// Marks bytes that are `byte`, and perhaps bytes above one that is.
+#[inline]
+fn equal(word: u64, byte: u8) -> u64 {
+    let other = word ^ (EACH * u64::from(byte));
+    other.wrapping_sub(EACH) & !other
 }
 
 /// No blanks around it.
@@ -131,7 +147,7 @@ pub(super) fn is_scheme(text: &[u8]) -> bool {
 
 /// The path and query of an http or https URI, or the asterisk form. RFC 9114 §4.3.1.
 pub(super) fn is_path(text: &[u8]) -> bool {
-    text == b"*" || (text.first() == Some(&b'/') && all(text, PATH))
+    text == b"*" || (text.first() == Some(&b'/') && (is_plain_path(text) || all(text, PATH)))
 }
 
 /// A host and perhaps a port, without user information. RFC 3986 §3.2, RFC 9114 §4.3.1.

@@ -93,22 +93,22 @@ impl RequestHead<'_> {
         memory: &mut HeadMemory,
     ) -> Result<(), InvalidHead> {
         *request.version_mut() = Version::HTTP_3;
-        *request.method_mut() = Method::from_bytes(self.method).map_err(|_| InvalidHead("method"))?;
+        *request.method_mut() = Method::from_bytes(self.method()).map_err(|_| InvalidHead("method"))?;
         memory.reserve(self.size());
-        let path = fill(request.headers_mut(), self.fields(), self.path.unwrap_or_default(), memory)?;
+        let path = fill(request.headers_mut(), self.fields(), self.path().unwrap_or_default(), memory)?;
         *request.uri_mut() = self.uri(path, memory)?;
         Ok(())
     }
 
     fn uri(&self, path: Bytes, memory: &mut HeadMemory) -> Result<Uri, InvalidHead> {
         let mut parts = uri::Parts::default();
-        parts.scheme = match self.scheme {
+        parts.scheme = match self.scheme() {
             None => None,
             Some(b"https") => Some(Scheme::HTTPS),
             Some(scheme) => Some(Scheme::try_from(scheme).map_err(|_| INVALID_URI)?),
         };
-        parts.authority = self.authority.map(|authority| memory.authority(authority)).transpose()?;
-        if self.path.is_some() {
+        parts.authority = self.authority().map(|authority| memory.authority(authority)).transpose()?;
+        if self.path().is_some() {
             parts.path_and_query = Some(PathAndQuery::from_maybe_shared(path).map_err(|_| INVALID_URI)?);
         }
         Uri::from_parts(parts).map_err(|_| INVALID_URI)

@@ -10,50 +10,69 @@ use transport::Priority;
 pub struct RequestHead<'a> {
     pub(super) section: &'a FieldSection,
     pub(super) judgement: Judgement,
-    pub(super) method: &'a [u8],
-    pub(super) scheme: Option<&'a [u8]>,
-    pub(super) authority: Option<&'a [u8]>,
-    pub(super) path: Option<&'a [u8]>,
-    pub(super) protocol: Option<&'a [u8]>,
 }
 
 /// What a request's head is beside the text of its lines: a copy of the lines with it is the same head.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Judgement {
     /// How many lines at the front are pseudo-header fields.
     pub(super) pseudo_lines: usize,
+    pub(super) method: LineNumber,
+    pub(super) scheme: LineNumber,
+    /// A pseudo-header field, or else the field host.
+    pub(super) authority: LineNumber,
+    pub(super) path: LineNumber,
+    pub(super) protocol: LineNumber,
     pub(super) content_length: Option<u64>,
     pub(super) priority: Option<Priority>,
     /// Whether an extended CONNECT is shown as GET.
     pub(super) is_as_get: bool,
 }
 
+/// Which line of a section it is, if there is one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LineNumber(pub(super) Option<u32>);
+
+impl LineNumber {
+    /// The value of the line.
+    #[inline]
+    pub(super) fn value_in(self, section: &FieldSection) -> Option<&[u8]> {
+        section.line_at(self.0? as usize).map(|line| line.value)
+    }
+}
+
 impl<'a> RequestHead<'a> {
     /// The method: a token.
     pub fn method(&self) -> &'a [u8] {
-        self.method
+        if self.judgement.is_as_get {
+            return b"GET";
+        }
+        self.judgement.method.value_in(self.section).unwrap_or_default()
     }
 
     /// The scheme; `None` for CONNECT without a protocol.
     pub fn scheme(&self) -> Option<&'a [u8]> {
-        self.scheme
+        self.judgement.scheme.value_in(self.section)
     }
 
     /// The authority, from `:authority` or else from `host`. Always there for http and https, and for CONNECT.
     pub fn authority(&self) -> Option<&'a [u8]> {
-        self.authority
+        self.judgement.authority.value_in(self.section)
     }
 
     /// Path and query, not empty; `None` for CONNECT without a protocol.
     pub fn path(&self) -> Option<&'a [u8]> {
-        self.path
+        self.judgement.path.value_in(self.section)
     }
 
     /// The protocol that an extended CONNECT would speak on its stream, such as `websocket`: a token. Only servers that announce them
     /// get any: [`crate::Config::enable_connect_protocol`]. RFC 8441 §4, RFC 9220 §3. Outside semver.
     #[doc(hidden)]
     pub fn protocol(&self) -> Option<&'a [u8]> {
-        self.protocol
+        if self.judgement.is_as_get {
+            return None;
+        }
+        self.judgement.protocol.value_in(self.section)
     }
 
     /// The request without its protocol, and with GET in place of CONNECT: an extended CONNECT as HTTP/1.1 has it, by the field Upgrade.
@@ -62,7 +81,7 @@ impl<'a> RequestHead<'a> {
     #[must_use]
     pub fn as_get(&self) -> RequestHead<'a> {
         let judgement = Judgement { is_as_get: true, ..self.judgement };
-        RequestHead { judgement, method: b"GET", protocol: None, ..*self }
+        RequestHead { judgement, ..*self }
     }
 
     /// The number of bytes that the content will have, when the request says so. It is held to it.

@@ -8,6 +8,7 @@ mod encode;
 mod head;
 mod in_place;
 mod names;
+mod reader;
 mod target;
 mod validate;
 
@@ -19,8 +20,8 @@ pub use target::{Target, is_authority, is_trimmed};
 
 pub use encode::Protocol;
 pub(crate) use encode::{write_lines, write_request, write_response, write_trailers};
+pub(crate) use reader::SectionReader;
 pub(crate) use target::ExtendedConnect;
-pub(crate) use validate::{request, response, trailers};
 
 #[cfg(test)]
 mod tests;

@@ -1,21 +1,23 @@
 //! Judges a whole field section before the application sees it. RFC 9114 §4.1.2, §4.2, §4.3, §4.4.
 //!
-//! The three entries differ in the pseudo-header fields they permit; the rules for all other lines are one function.
+//! The three entries differ in the pseudo-header fields they permit; the rules for all other lines are one function. The characters of
+//! lines that were found right before (reader.rs) are not looked at again.
 //! What is wrong is a sentence; the caller makes a stream error H3_MESSAGE_ERROR of it.
 
 use super::characters as chars;
-use super::head::{Judgement, RequestHead, ResponseHead, Trailers};
+use super::head::{Judgement, LineNumber};
 use super::names::Name;
 use super::target::{ExtendedConnect, Malformed, Target};
 use crate::priority;
+use core::ops::Range;
 use qpack::{FieldSection, Line};
 use transport::Priority;
 
 /// What the ordinary lines of a section say about its message.
 #[derive(Default)]
-struct RegularFields<'a> {
+struct RegularFields {
     content_length: Option<u64>,
-    host: Option<&'a [u8]>,
+    host: LineNumber,
     priority: Option<Priority>,
 }
 
@@ -26,17 +28,28 @@ enum SectionKind {
     Elsewhere,
 }
 
-impl<'a> RegularFields<'a> {
-    fn take(&mut self, line: &Line<'a>, name: Name, place: SectionKind) -> Result<(), Malformed> {
-        // Names of the static table are in lower case and made of the right characters.
-        //= rfc9114/4.2#1
-        if line.static_name.is_none() && !chars::is_name(line.name) {
-            return Err("field name with characters that it must not have");
-        }
-        //= rfc9114/10.3#1
-        if !chars::is_value(line.value) {
-            return Err("field value with characters that it must not have");
-        }
+/// Whether name and value of a line are made of the right characters.
+fn judge_characters(line: &Line<'_>) -> Result<(), Malformed> {
+    // Names of the static table are in lower case and made of the right characters.
+    //= rfc9114/4.2#1
+    if line.static_name.is_none() && !chars::is_name(line.name) {
+        return Err("field name with characters that it must not have");
+    }
+    //= rfc9114/10.3#1
+    if !chars::is_value(line.value) {
+        return Err("field value with characters that it must not have");
+    }
+    Ok(())
+}
+
+impl RegularFields {
+    #[inline]
+    fn take(
+        &mut self,
+        (number, line): (usize, &Line<'_>),
+        name: Name,
+        place: SectionKind,
+    ) -> Result<(), Malformed> {
         match name {
             Name::Other => {}
             Name::ContentLength => {
@@ -47,7 +60,7 @@ impl<'a> RegularFields<'a> {
                 }
             }
             Name::Host => {
-                if self.host.replace(line.value).is_some() {
+                if self.host.0.replace(number as u32).is_some() {
                     return Err("more than one host");
                 }
             }
@@ -64,114 +77,91 @@ impl<'a> RegularFields<'a> {
     }
 }
 
-/// The pseudo-header fields of a request, each at most once.
-#[derive(Default)]
-struct RequestPseudo<'a> {
-    method: Option<&'a [u8]>,
-    scheme: Option<&'a [u8]>,
-    authority: Option<&'a [u8]>,
-    path: Option<&'a [u8]>,
-    protocol: Option<&'a [u8]>,
-}
-
-impl<'a> RequestPseudo<'a> {
-    fn take(&mut self, line: &Line<'a>, name: Name, extended: ExtendedConnect) -> Result<(), Malformed> {
-        let place = match name {
-            Name::Method => &mut self.method,
-            Name::Scheme => &mut self.scheme,
-            Name::Authority => &mut self.authority,
-            Name::Path => &mut self.path,
-            //= rfc8441/3#1
-            Name::Protocol if extended == ExtendedConnect::Announced => &mut self.protocol,
-            Name::Status => return Err("response pseudo-header field in a request"),
-            //= rfc9114/4.3#2
-            _ => return Err("undefined pseudo-header field"),
-        };
-        match place.replace(line.value) {
-            None => Ok(()),
-            //= rfc9114/4.3.1#2
-            Some(_) => Err("pseudo-header field occurs twice"),
-        }
+/// Notes that line `number` is a pseudo-header field of a request. Each is at most once.
+#[inline]
+fn take_pseudo(
+    head: &mut Judgement,
+    number: usize,
+    name: Name,
+    extended: ExtendedConnect,
+) -> Result<(), Malformed> {
+    let place = match name {
+        Name::Method => &mut head.method,
+        Name::Scheme => &mut head.scheme,
+        Name::Authority => &mut head.authority,
+        Name::Path => &mut head.path,
+        //= rfc8441/3#1
+        Name::Protocol if extended == ExtendedConnect::Announced => &mut head.protocol,
+        Name::Status => return Err("response pseudo-header field in a request"),
+        //= rfc9114/4.3#2
+        _ => return Err("undefined pseudo-header field"),
+    };
+    match place.0.replace(number as u32) {
+        None => Ok(()),
+        //= rfc9114/4.3.1#2
+        Some(_) => Err("pseudo-header field occurs twice"),
     }
 }
 
-/// Judges the header section of a request.
-pub(crate) fn request(
+/// Judges the header section of a request. Lines outside of `fresh` were found right in another section.
+pub(super) fn request(
     section: &FieldSection,
+    fresh: Range<usize>,
     extended: ExtendedConnect,
-) -> Result<RequestHead<'_>, Malformed> {
-    let mut pseudo = RequestPseudo::default();
+) -> Result<Judgement, Malformed> {
+    let mut head = Judgement::default();
     let mut ordinary = RegularFields::default();
-    let mut pseudo_lines = 0;
-    for (index, line) in section.lines().enumerate() {
+    for (number, line) in section.lines().enumerate() {
         let name = Name::of(&line);
         if !name.is_pseudo() {
-            ordinary.take(&line, name, SectionKind::Request)?;
-        } else if pseudo_lines == index {
-            pseudo_lines += 1;
-            pseudo.take(&line, name, extended)?;
+            if fresh.contains(&number) {
+                judge_characters(&line)?;
+            }
+            ordinary.take((number, &line), name, SectionKind::Request)?;
+        } else if head.pseudo_lines == number {
+            head.pseudo_lines += 1;
+            take_pseudo(&mut head, number, name, extended)?;
         } else {
             //= rfc9114/4.3#1
             return Err("pseudo-header field after a field");
         }
     }
-    let method = pseudo.method.ok_or("no :method")?;
-    let RequestPseudo { scheme, authority, path, protocol, .. } = pseudo;
-    let target = Target { method, scheme, authority, host: ordinary.host, path, protocol };
-    Ok(RequestHead {
-        section,
-        judgement: Judgement {
-            pseudo_lines,
-            content_length: ordinary.content_length,
-            priority: ordinary.priority,
-            is_as_get: false,
-        },
-        method,
-        scheme,
-        authority: target.judge()?,
-        path,
-        protocol,
-    })
-}
-
-/// The head in a section whose lines were judged before, and were valid.
-pub(crate) fn judged(section: &FieldSection, judgement: Judgement) -> RequestHead<'_> {
-    let mut pseudo = RequestPseudo::default();
-    for line in section.lines().take(judgement.pseudo_lines) {
-        // It is one of the five, and the first of its kind.
-        let taken = pseudo.take(&line, Name::of(&line), ExtendedConnect::Announced);
-        debug_assert_eq!(taken, Ok(()));
-    }
-    let RequestPseudo { method, scheme, authority, path, protocol } = pseudo;
-    let host = || section.lines_from(judgement.pseudo_lines).find(|line| Name::of(line) == Name::Host);
-    let head = RequestHead {
-        section,
-        judgement,
-        method: method.unwrap_or_default(),
-        scheme,
-        authority: authority.or_else(|| host().map(|line| line.value)),
-        path,
-        protocol,
+    let target = Target {
+        method: head.method.value_in(section).ok_or("no :method")?,
+        scheme: head.scheme.value_in(section),
+        authority: head.authority.value_in(section),
+        host: ordinary.host.value_in(section),
+        path: head.path.value_in(section),
+        protocol: head.protocol.value_in(section),
     };
-    if judgement.is_as_get { head.as_get() } else { head }
+    target.judge()?;
+    let RegularFields { content_length, host, priority } = ordinary;
+    let authority = LineNumber(head.authority.0.or(host.0));
+    Ok(Judgement { authority, content_length, priority, ..head })
 }
 
-/// Judges the header section of a response, interim or final.
-pub(crate) fn response(section: &FieldSection) -> Result<ResponseHead<'_>, Malformed> {
+/// Judges the header section of a response, interim or final. Returns its status, and the length of its content if it says so. Lines
+/// outside of `fresh` were found right in another section.
+pub(super) fn response(section: &FieldSection, fresh: Range<usize>) -> Result<(u16, Option<u64>), Malformed> {
     let mut status = None;
     let mut ordinary = RegularFields::default();
-    for (index, line) in section.lines().enumerate() {
+    for (number, line) in section.lines().enumerate() {
         match Name::of(&line) {
             // There is one, so it is the first line: later it stands after a field or is the second.
-            Name::Status if index == 0 => status = Some(parse_status(line.value)?),
+            Name::Status if number == 0 => status = Some(parse_status(line.value)?),
             Name::Status => return Err(":status occurs twice or after a field"),
             name if name.is_pseudo() => return Err("undefined or request pseudo-header field in a response"),
-            name => ordinary.take(&line, name, SectionKind::Elsewhere)?,
+            name => {
+                if fresh.contains(&number) {
+                    judge_characters(&line)?;
+                }
+                ordinary.take((number, &line), name, SectionKind::Elsewhere)?;
+            }
         }
     }
     //= rfc9114/4.3.2#1
     let status = status.ok_or("no :status")?;
-    Ok(ResponseHead { section, status, content_length: ordinary.content_length })
+    Ok((status, ordinary.content_length))
 }
 
 /// Three digits from 100 on; 101 has no meaning in HTTP/3 (RFC 9114 §4.5). RFC 9110 §15: what lies above 599 is not valid,
@@ -188,20 +178,23 @@ fn parse_status(text: &[u8]) -> Result<u16, Malformed> {
     }
 }
 
-/// Judges a trailer section: no pseudo-header fields. RFC 9114 §4.3.
-pub(crate) fn trailers(section: &FieldSection) -> Result<Trailers<'_>, Malformed> {
+/// Judges a trailer section: no pseudo-header fields. RFC 9114 §4.3. Lines outside of `fresh` were found right in another section.
+pub(super) fn trailers(section: &FieldSection, fresh: Range<usize>) -> Result<(), Malformed> {
     let mut ordinary = RegularFields::default();
-    for line in section.lines() {
+    for (number, line) in section.lines().enumerate() {
         let name = Name::of(&line);
         if name.is_pseudo() {
             //= rfc9114/4.3#3
             return Err("pseudo-header field in trailers");
         }
-        ordinary.take(&line, name, SectionKind::Elsewhere)?;
+        if fresh.contains(&number) {
+            judge_characters(&line)?;
+        }
+        ordinary.take((number, &line), name, SectionKind::Elsewhere)?;
     }
     // RFC 9110 §6.5.1: what frames or routes a message cannot come after it.
-    if ordinary.content_length.is_some() || ordinary.host.is_some() {
+    if ordinary.content_length.is_some() || ordinary.host.0.is_some() {
         return Err("content-length or host in trailers");
     }
-    Ok(Trailers { section })
+    Ok(())
 }

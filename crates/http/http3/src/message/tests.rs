@@ -9,7 +9,7 @@ use qpack::Limits;
 struct Receiver {
     side: Side,
     message: Message,
-    sections: SectionDecoder,
+    sections: SectionReader,
     abuse_budgets: AbuseBudgets,
     buffered: usize,
     sink: Recorder,
@@ -21,7 +21,7 @@ impl Receiver {
         Receiver {
             side,
             message: Message::new(answers),
-            sections: SectionDecoder::new(Limits { max_field_section_size: 2_000, max_lines: 20 }),
+            sections: SectionReader::new(Limits { max_field_section_size: 2_000, max_lines: 20 }),
             abuse_budgets: AbuseBudgets::new(rate, rate, Instant::ZERO),
             buffered: 0,
             sink: Recorder::default(),

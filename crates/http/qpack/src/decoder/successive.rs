@@ -22,6 +22,15 @@ pub struct SectionDecoder {
     before: Decoded,
 }
 
+/// What of a section was not in the one before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// Nothing: it is the same section.
+    Nothing,
+    /// No lines but these; others may be gone.
+    Lines(Range<usize>),
+}
+
 /// A section, and what it was decoded from.
 #[derive(Clone, Debug, Default)]
 struct Decoded {
@@ -30,6 +39,21 @@ struct Decoded {
     encoded: Vec<u8>,
     /// Where the first line begins, and where each line ends.
     bounds: Vec<Bound>,
+    /// Lines that the section before did not have.
+    fresh: Range<usize>,
+    state: State,
+}
+
+/// What the application makes of a section.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// It is still to be judged.
+    #[default]
+    Unjudged,
+    /// It was accepted.
+    Accepted,
+    /// It was accepted, and came again.
+    Repeated,
 }
 
 /// A place between two lines, in bytes from the beginning.
@@ -53,6 +77,9 @@ impl SectionDecoder {
     #[inline]
     pub fn decode(&mut self, encoded: &[u8]) -> Result<(), DecodeError> {
         if !encoded.is_empty() && self.last.encoded == encoded {
+            if self.last.state == State::Accepted {
+                self.last.state = State::Repeated;
+            }
             return Ok(());
         }
         core::mem::swap(&mut self.last, &mut self.before);
@@ -64,7 +91,26 @@ impl SectionDecoder {
             // What is wrong, or that nothing is where a line was taken for two, is found by reading all of it.
             self.last.clear();
         }
-        self.last.section.decode(encoded, &self.limits)
+        self.last.section.decode(encoded, &self.limits)?;
+        self.last.fresh = 0..self.last.section.len();
+        Ok(())
+    }
+
+    /// What of the section that was decoded last was not in the one before it, which was accepted. If that was not, all is new.
+    #[inline]
+    pub fn news(&self) -> News {
+        match self.last.state {
+            State::Repeated => News::Nothing,
+            State::Accepted | State::Unjudged => News::Lines(self.last.fresh.clone()),
+        }
+    }
+
+    /// The section that was decoded last is one whose lines need not be judged again.
+    #[inline]
+    pub fn accept(&mut self) {
+        if self.last.state == State::Unjudged {
+            self.last.state = State::Accepted;
+        }
     }
 
     /// The section that was decoded last.
@@ -83,6 +129,8 @@ impl Decoded {
         self.section.clear();
         self.encoded.clear();
         self.bounds.clear();
+        self.fresh = 0..0;
+        self.state = State::Unjudged;
     }
 
     fn memory(&self) -> usize {
@@ -95,6 +143,7 @@ impl Decoded {
     /// Something is wrong with the section, or what looked like the end of `before` begins in the middle of a line.
     fn build(&mut self, encoded: &[u8], before: &Decoded, limits: &Limits) -> Result<(), Fault> {
         let Common { head, between, tail } = before.common_with(encoded);
+        let (head_lines, tail_lines) = (head.len(), tail.len());
         let end = between.end;
         let budget = limits.max_field_section_size.min(MOST) as usize;
         let mut input = Input { rest: encoded.get(between.clone()).unwrap_or(&[]), budget };
@@ -116,6 +165,8 @@ impl Decoded {
         self.copy(before, tail, &mut input, limits)?;
         self.section.set_size(budget - input.budget);
         self.encoded.extend_from_slice(encoded);
+        let len = self.section.len();
+        self.fresh = if before.state == State::Unjudged { 0..len } else { head_lines..len - tail_lines };
         Ok(())
     }
 

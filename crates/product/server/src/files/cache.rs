@@ -7,6 +7,8 @@
 //! handler has its own cache: no lock. Rejected: to forget the file that was stored alone, since links and other roots lead to it by
 //! other paths.
 //!
+//! It keeps the fields of a response, too, so that those of one file and one second are made once and shared.
+//!
 //! Two generations: look-ups go to the young one, then to the old one (a hit moves up). When the young one holds half of
 //! a limit it becomes the old one, and what was old is forgotten. It bounds count and bytes at the one place of insertion,
 //! needs no links between entries, and a scan of many files costs the hot ones nothing more than a move. Large files are
@@ -16,11 +18,12 @@ use crate::body::Source;
 use crate::conditional::Validators;
 use crate::pool::Pool;
 use crate::recent::OpenFile;
-use crate::response::Value;
+use crate::response::{Fields, Value};
 use base::time::{Duration, Instant};
 use bytes::Bytes;
 use rustix::fs::Stat;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -76,8 +79,8 @@ impl Moment {
     }
 }
 
-/// What an entry costs beside its name and content.
-const OVERHEAD: u64 = 256;
+/// What an entry costs beside its name and content, with the fields of a response.
+const OVERHEAD: u64 = 896;
 
 /// What tells one state of a file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -128,6 +131,8 @@ pub(crate) struct Entry {
     content: Content,
     /// When the file system was last asked.
     checked: Moment,
+    /// The fields of a response with all of it, and the second since 1970 that they are of.
+    fields: Option<(u64, Fields)>,
 }
 
 #[derive(Clone, Debug)]
@@ -160,7 +165,7 @@ impl Entry {
     fn new(identity: Identity, content_type: &'static str, content: Content, checked: Moment) -> Entry {
         let validators = identity.validators();
         let modified_text = validators.modified_s.map(|at| Value::copied(&crate::date::http_date(at)));
-        Entry { identity, validators, modified_text, content_type, content, checked }
+        Entry { identity, validators, modified_text, content_type, content, checked, fields: None }
     }
 
     /// Where its bytes come from; `None` when the descriptor was closed in the meantime.
@@ -168,6 +173,19 @@ impl Entry {
         match &self.content {
             Content::Memory(bytes) => Some(Source::Memory(bytes.clone())),
             Content::Open(file) => file.upgrade().map(|file| Source::File { file, pool: Arc::clone(pool) }),
+        }
+    }
+
+    /// The fields of a response with all of it in the second `unix_s`, shared by all of them: `make` makes them for the first.
+    #[inline]
+    pub(crate) fn fields_of(&mut self, unix_s: u64, make: impl FnOnce() -> Fields) -> Fields {
+        match &self.fields {
+            Some((of, fields)) if *of == unix_s => fields.clone(),
+            _ => {
+                let fields = make().shared();
+                self.fields = Some((unix_s, fields.clone()));
+                fields
+            }
         }
     }
 
@@ -181,17 +199,79 @@ impl Entry {
 }
 
 /// Entries by path, bounded. See the file's head.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Cache {
     limits: CacheLimits,
-    young: HashMap<Box<[u8]>, Entry>,
-    old: HashMap<Box<[u8]>, Entry>,
+    young: Generation,
+    old: Generation,
     young_bytes: u64,
+}
+
+type Generation = HashMap<Box<[u8]>, Entry, PathHash>;
+
+/// Hashes paths by a multiplication for eight bytes, with two secrets. Rejected: SipHash, which takes two hundred instructions of each
+/// request. Only files that there are have entries, so a client cannot fill the table with paths of its choice; one that could store
+/// files by the thousand would have to guess the secrets.
+#[derive(Clone, Copy, Debug)]
+struct PathHash([u64; 2]);
+
+impl PathHash {
+    fn new() -> PathHash {
+        // The one source of randomness of the standard library.
+        let random = RandomState::new();
+        PathHash([random.hash_one(0), random.hash_one(1)])
+    }
+}
+
+impl BuildHasher for PathHash {
+    type Hasher = PathHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> PathHasher {
+        let PathHash([first, second]) = *self;
+        PathHasher { sum: first, secret: second }
+    }
+}
+
+/// See [`PathHash`].
+struct PathHasher {
+    sum: u64,
+    secret: u64,
+}
+
+impl PathHasher {
+    #[inline]
+    fn mix(&mut self, word: u64) {
+        let product = u128::from(self.sum ^ word) * u128::from(self.secret | 1);
+        self.sum = (product as u64) ^ (product >> 64) as u64;
+    }
+}
+
+impl Hasher for PathHasher {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|word| self.mix(u64::from_le_bytes(*word)));
+        let last = rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        self.mix(last);
+    }
+
+    #[inline]
+    fn write_usize(&mut self, number: usize) {
+        self.mix(number as u64);
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.sum
+    }
 }
 
 impl Cache {
     pub(crate) fn new(limits: CacheLimits) -> Cache {
-        Cache { limits, ..Cache::default() }
+        let hash = PathHash::new();
+        let generation = || HashMap::with_hasher(hash);
+        Cache { limits, young: generation(), old: generation(), young_bytes: 0 }
     }
 
     /// Whether a file of `size` bytes is worth its memory.
@@ -206,29 +286,30 @@ impl Cache {
     }
 
     /// The entry of `path` if it may be used without asking the file system.
-    pub(crate) fn fresh(&mut self, path: &[u8], now: Instant) -> Option<&Entry> {
+    pub(crate) fn fresh(&mut self, path: &[u8], now: Instant) -> Option<&mut Entry> {
         self.fresh_at(path, Moment::of(now))
     }
 
-    fn fresh_at(&mut self, path: &[u8], now: Moment) -> Option<&Entry> {
+    fn fresh_at(&mut self, path: &[u8], now: Moment) -> Option<&mut Entry> {
         let fresh_for = self.limits.fresh_for;
-        let is_fresh = |entry: &&Entry| {
+        let is_fresh = |entry: &&mut Entry| {
             now.at.saturating_since(entry.checked.at) < fresh_for && now.stored == entry.checked.stored
         };
-        self.known(path).filter(is_fresh)
+        self.promote(path);
+        self.young.get_mut(path).filter(is_fresh)
     }
 
     /// The entry of `path` if the file was opened again and is still in the state `identity`; it is then fresh.
-    pub(crate) fn confirmed(&mut self, path: &[u8], identity: Identity, checked: Moment) -> Option<&Entry> {
+    pub(crate) fn confirmed(
+        &mut self,
+        path: &[u8],
+        identity: Identity,
+        checked: Moment,
+    ) -> Option<&mut Entry> {
         self.promote(path);
         let entry = self.young.get_mut(path).filter(|entry| entry.identity == identity)?;
         entry.checked = checked;
         Some(entry)
-    }
-
-    fn known(&mut self, path: &[u8]) -> Option<&Entry> {
-        self.promote(path);
-        self.young.get(path)
     }
 
     fn promote(&mut self, path: &[u8]) {
@@ -247,7 +328,9 @@ impl Cache {
         }
         let full = self.young.len() + 1 > self.limits.entries / 2;
         if full || self.young_bytes.saturating_add(cost) > self.limits.total_bytes / 2 {
-            self.old = std::mem::take(&mut self.young);
+            // The new one has the memory of the old one.
+            std::mem::swap(&mut self.old, &mut self.young);
+            self.young.clear();
             self.young_bytes = 0;
         }
         self.old.remove(&path);
@@ -315,6 +398,38 @@ mod tests {
         cache.remove(b"a");
         assert!(cache.fresh_at(b"a", next).is_none());
         assert_eq!(cache.young_bytes, 0);
+    }
+
+    /// Deleted, a response could have the date of another second, or each request make a list of its own.
+    #[test]
+    fn fields_are_made_once_a_second() {
+        let mut entry = entry(7, Instant::ZERO);
+        let mut made = Vec::new();
+        for second in [5, 5, 5, 6, 6, 5] {
+            let fields = entry.fields_of(second, || {
+                made.push(second);
+                let mut fields = Fields::default();
+                fields.push("date", Value::decimal(second));
+                fields
+            });
+            assert_eq!(fields.value("date"), Some(second.to_string().as_bytes()));
+        }
+        assert_eq!(made, [5, 6, 5], "a clock may be set back");
+    }
+
+    /// Deleted, paths that differ little could share a place, and each look-up be a search.
+    #[test]
+    fn hashes_of_paths_differ_everywhere() {
+        let hash = PathHash::new();
+        let paths = (0..10_000_u32).map(|number| format!("assets/{number}.css").into_bytes());
+        let zeros = (0..20).map(|len| vec![0; len]);
+        let hashes: Vec<u64> = paths.chain(zeros).map(|path| hash.hash_one(&path[..])).collect();
+        for shift in [0, 16, 32, 48] {
+            let places: std::collections::HashSet<u64> =
+                hashes.iter().map(|hash| hash >> shift & 0xffff).collect();
+            // Of 65,536 places at random 9,300 are taken.
+            assert!(places.len() > 9_000, "{} places by the bits from {shift} on", places.len());
+        }
     }
 
     #[test]

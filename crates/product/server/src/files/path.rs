@@ -105,44 +105,43 @@ pub(crate) fn split_query(target: &[u8]) -> (&[u8], Option<&[u8]>) {
 /// `None`: it is another one.
 fn resolve_plain(target: &[u8], path: &mut Vec<u8>) -> Option<Shape> {
     let rest = target.strip_prefix(b"/")?;
-    let mut begins = true;
+    // Without a branch for each byte.
+    let (mut begins, mut faults) = (NO_BEGINNING, 0);
     for &byte in rest {
-        begins = match KINDS.get(usize::from(byte)) {
-            Some(Kind::Ordinary) => false,
-            Some(Kind::Dot) if !begins => false,
-            Some(Kind::Slash) if !begins => true,
-            _ => return None,
-        };
+        let kind = KINDS.get(usize::from(byte)).copied().unwrap_or(SPECIAL);
+        faults |= kind & (SPECIAL | begins);
+        begins = (kind / SLASH) & NO_BEGINNING;
+    }
+    if faults != 0 {
+        return None;
     }
     path.extend_from_slice(rest.strip_suffix(b"/").unwrap_or(rest));
-    Some(if begins { Shape::Folder } else { Shape::File })
+    Some(if begins == 0 { Shape::File } else { Shape::Folder })
 }
 
-/// What a byte of a target is to [`resolve_plain`].
-#[derive(Clone, Copy)]
-enum Kind {
-    Ordinary,
-    Dot,
-    Slash,
-    Special,
-}
+/// Bytes that [`resolve_plain`] leaves to the general way where a segment begins with them: a dot or another slash.
+const NO_BEGINNING: u8 = 1;
+/// The slash.
+const SLASH: u8 = 2;
+/// Bytes that it leaves to the general way wherever they stand.
+const SPECIAL: u8 = 4;
 
-static KINDS: [Kind; 256] = kinds();
+static KINDS: [u8; 256] = kinds();
 
 #[expect(
     clippy::indexing_slicing,
     reason = "evaluated at compile time, where a wrong index does not compile"
 )]
-const fn kinds() -> [Kind; 256] {
-    let mut kinds = [Kind::Ordinary; 256];
+const fn kinds() -> [u8; 256] {
+    let mut kinds = [0; 256];
     let mut byte = 0;
     while byte < 256 {
         kinds[byte] = match byte as u8 {
-            b'.' => Kind::Dot,
-            b'/' => Kind::Slash,
-            b'%' | b'?' => Kind::Special,
-            byte if is_refused(byte) => Kind::Special,
-            _ => Kind::Ordinary,
+            b'.' => NO_BEGINNING,
+            b'/' => SLASH | NO_BEGINNING,
+            b'%' | b'?' => SPECIAL,
+            byte if is_refused(byte) => SPECIAL,
+            _ => 0,
         };
         byte += 1;
     }

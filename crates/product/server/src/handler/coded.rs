@@ -1,6 +1,7 @@
 //! The coding in which a file is sent: that of a file beside it, else one in which it is coded on demand.
 
-use super::{Files, Lookup, Representation};
+use super::representation::Representation;
+use super::{Files, Lookup};
 use crate::body::Source;
 use crate::compress::results::{Content, Key};
 use crate::compress::{Accepted, Coding, Compression, Siblings};
@@ -76,7 +77,7 @@ impl Files {
                 Lookup::Representation(found) => found,
             },
         };
-        let found = Representation { fields: VARY, ..plain };
+        let found = Representation { fields: VARY, whole: None, ..plain };
         match accepted.first() {
             Some(coding) => self.coded(coding, path, found, now).map(Lookup::Representation),
             None => Ok(Lookup::Representation(found)),
@@ -160,6 +161,7 @@ impl Representation {
             content_type: crate::content_type::of(path),
             coding: Some(coding),
             fields: VARY,
+            whole: None,
             ..self
         };
         // Both files could have one time and size.

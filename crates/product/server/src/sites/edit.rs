@@ -4,7 +4,7 @@
 
 use super::cache_control::{CacheRule, NamePattern, rule_of};
 use super::field::{FieldError, field_name, field_value};
-use crate::low::FieldLines;
+use crate::low::{FieldLines, Measure};
 use crate::response::Fields;
 use crate::service::ServiceFields;
 use http::HeaderMap;
@@ -171,6 +171,13 @@ impl FieldLines for EditedFields {
 
     fn key(&self) -> &[u8] {
         self.fields.value("etag").unwrap_or_default()
+    }
+
+    fn measure(&self) -> Measure {
+        match (&self.of_service, &self.edit) {
+            (None, None) => self.fields.measure(),
+            _ => Measure::of(self),
+        }
     }
 
     /// Those of a service's response that nothing changes.

@@ -4,6 +4,7 @@
 //! Bounded by its size. A map is used again only when status and fields are the same.
 
 use crate::heads;
+use crate::low::FieldLines as _;
 use crate::response::{Fields, Value};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -47,7 +48,7 @@ impl Maps {
         if self.places.is_empty() {
             self.places.resize_with(PLACES, || None);
         }
-        let at = heads::place(status, &fields, 0) % PLACES;
+        let at = heads::place(status, fields.measure(), 0) % PLACES;
         let Some(place) = self.places.get_mut(at) else { return make(&fields, self.alt_svc.as_ref()) };
         match place {
             Some(known) if known.status == status && known.fields == fields => known.map.clone(),

@@ -152,7 +152,7 @@ impl Assembly<'_> {
             if sealed.len < size {
                 break;
             }
-            if allowance.permission == Permission::All {
+            if allowance.permission == Permission::All && self.components.streams.may_run(size) {
                 let alike = self.send_run(departure, size, most - count, sink);
                 count += alike;
                 sent += (alike * size) as u64;

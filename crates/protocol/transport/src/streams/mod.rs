@@ -16,6 +16,7 @@ mod buffer;
 mod config;
 mod credit;
 mod fate;
+mod id_table;
 mod ids;
 mod incoming;
 mod incoming_run;

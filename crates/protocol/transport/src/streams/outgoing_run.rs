@@ -41,6 +41,12 @@ impl Run {
 }
 
 impl Streams {
+    /// Whether the stream in front has more than a packet of `size` bytes to send: others have no run, and nothing else is asked of them.
+    #[inline]
+    pub(crate) fn may_run(&self, size: usize) -> bool {
+        self.fresh.lasting_front().is_some_and(|slot| self.slots[slot].send.unsent() >= size as u64)
+    }
+
     /// What the next packets hold, with `room` bytes each, if all that `write_data` would write into each of them is one frame up to its
     /// end, with data that is in one piece; at most `most` of them.
     #[inline]

@@ -1,22 +1,19 @@
-//! Where streams live: places in one vector, found by stream ID through a small hash map.
+//! Where streams live: places in one vector, found by stream ID through a small table (id_table.rs).
 //!
 //! A place is used again by a later stream together with the memory that its queues have grown to, so short streams
 //! cost no allocation once a connection has run for a while. The last stream looked up is remembered, so a single
-//! bulk stream costs one comparison per packet. The hash is a multiplication: IDs are validated against our own
-//! limits before they come here, so a peer that chose them to collide could only make a search among the few streams
-//! it may have open.
+//! bulk stream costs one comparison per packet.
 //!
 //! Streams at rest have no place: a look-up that finds none looks among them, and gives the one that it finds a place again.
 //!
 //! Rejected: a ring indexed by stream number, which grows without bound behind one stream that stays open (HTTP/3's
 //! control streams do); a `BTreeMap`, slower for what is always a point look-up.
 
+use super::id_table::IdTable;
 use super::resting::RestingStream;
 use super::stream::Stream;
 use crate::stream_id::StreamId;
-use core::hash::{BuildHasherDefault, Hasher};
 use core::ops::{Index, IndexMut};
-use std::collections::HashMap;
 
 /// A stream's place. Valid as long as the stream exists; never leaves this room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,29 +26,6 @@ impl Slot {
     }
 }
 
-/// Spreads sequential numbers over the table.
-#[derive(Default)]
-pub(super) struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    #[inline]
-    fn write_u64(&mut self, id: u64) {
-        // The golden ratio's bits; the rotation brings the well-mixed upper half to where the table looks.
-        self.0 = id.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(self.0 ^ u64::from(byte));
-        }
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 /// No stream has this ID: it is above 2^62.
 const NO_ID: u64 = u64::MAX;
 
@@ -60,7 +34,7 @@ const NO_ID: u64 = u64::MAX;
 pub(super) struct Slots {
     streams: Vec<Stream>,
     free: Vec<Slot>,
-    by_id: HashMap<u64, Slot, BuildHasherDefault<IdHasher>>,
+    by_id: IdTable,
     recent: (u64, Slot),
     resting: Vec<RestingStream>,
 }
@@ -70,7 +44,7 @@ impl Slots {
         Slots {
             streams: Vec::new(),
             free: Vec::new(),
-            by_id: HashMap::default(),
+            by_id: IdTable::default(),
             recent: (NO_ID, Slot(0)),
             resting: Vec::new(),
         }
@@ -82,7 +56,8 @@ impl Slots {
         if self.recent.0 == id {
             return Some(self.recent.1);
         }
-        let Some(&slot) = self.by_id.get(&id) else { return self.wake(id) };
+        let Some(place) = self.by_id.get(id) else { return self.wake(id) };
+        let slot = Slot(place);
         self.recent = (id, slot);
         Some(slot)
     }
@@ -94,7 +69,13 @@ impl Slots {
     }
 
     /// The place of stream `id`, if it exists and was at rest.
+    #[inline]
     fn wake(&mut self, id: u64) -> Option<Slot> {
+        // A stream that is new is not, and few connections have any.
+        if self.resting.is_empty() { None } else { self.wake_resting(id) }
+    }
+
+    fn wake_resting(&mut self, id: u64) -> Option<Slot> {
         let at = self.resting.iter().position(|resting| resting.id.as_u64() == id)?;
         let resting = self.resting.swap_remove(at);
         let slot = self.insert(resting.id);
@@ -109,7 +90,7 @@ impl Slots {
             Slot(self.streams.len() as u32 - 1)
         });
         self[slot].id = id;
-        self.by_id.insert(id.as_u64(), slot);
+        self.by_id.insert(id.as_u64(), slot.0);
         self.recent = (id.as_u64(), slot);
         slot
     }
@@ -120,7 +101,7 @@ impl Slots {
         if self.recent.0 == id {
             self.recent.0 = NO_ID;
         }
-        if self.by_id.remove(&id).is_some() {
+        if self.by_id.remove(id) {
             self[slot].recycle();
             self.free.push(slot);
         }
@@ -140,7 +121,7 @@ impl Slots {
         let places = self.streams.len();
         self.free.retain(|slot| slot.index() < places);
         self.free.shrink_to_fit();
-        self.by_id.shrink_to_fit();
+        self.by_id.release_memory();
         self.streams.shrink_to_fit();
         self.streams.iter_mut().for_each(|stream| stream.send.release_memory());
     }
