@@ -35,6 +35,7 @@ impl QuicConnection for Nowhere {
     fn reset(&mut self, _: StreamId, _: u64) {}
     fn stop_sending(&mut self, _: StreamId, _: u64) {}
     fn set_priority(&mut self, _: StreamId, _: Priority) {}
+    fn defer(&mut self, _: StreamId) {}
     fn deliver(&mut self, _: Instant, _: StreamId, _: &mut impl StreamSink) {}
     fn next_event(&mut self) -> Option<Event> {
         None

@@ -210,6 +210,9 @@ impl QuicConnection for Script {
     fn set_priority(&mut self, id: StreamId, priority: Priority) {
         self.asked.push((id, "priority", u64::from(priority.urgency)));
     }
+    fn defer(&mut self, id: StreamId) {
+        self.asked.push((id, "defer", 0));
+    }
     fn deliver(&mut self, _: Instant, _: StreamId, _: &mut impl StreamSink) {}
     fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()

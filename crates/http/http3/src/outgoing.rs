@@ -44,6 +44,10 @@ impl core::fmt::Display for SendError {
 
 impl core::error::Error for SendError {}
 
+/// Content of so many bytes comes after other content of which the client has said no more: it takes long in any case, and what is small
+/// would wait for all of it (RFC 9218 §10 serves in the order of requests). As much as a writer may be ahead.
+const BULK: u64 = 256 * 1024;
+
 /// The sending half of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outgoing {
@@ -51,8 +55,8 @@ pub(crate) enum Outgoing {
     Head,
     /// The rest of the announced content is owed.
     Known { left: u64 },
-    /// Content in frames of its own.
-    Unknown,
+    /// Content in frames of its own, of which so many bytes were sent.
+    Unknown { sent: u64 },
     /// Finished, reset or stopped by the peer.
     Done,
 }
@@ -67,9 +71,19 @@ impl Outgoing {
         match (self, body) {
             (Outgoing::Head, BodyLength::Empty) => Ok(Outgoing::Done),
             (Outgoing::Head, BodyLength::Known(left)) => Ok(Outgoing::Known { left }),
-            (Outgoing::Head, BodyLength::Unknown) => Ok(Outgoing::Unknown),
+            (Outgoing::Head, BodyLength::Unknown) => Ok(Outgoing::Unknown { sent: 0 }),
             (Outgoing::Done, _) => Err(SendError::NoSuchExchange),
             _ => Err(SendError::OutOfOrder),
+        }
+    }
+
+    /// Whether the content turns out to be bulk by this step, after a head or after `len` bytes of content. Others need not wait for it.
+    #[inline]
+    pub(crate) fn becomes_bulk(self, next: Outgoing) -> bool {
+        match (self, next) {
+            (Outgoing::Head, Outgoing::Known { left }) => left >= BULK,
+            (Outgoing::Unknown { sent: before }, Outgoing::Unknown { sent }) => before < BULK && sent >= BULK,
+            _ => false,
         }
     }
 
@@ -80,7 +94,9 @@ impl Outgoing {
                 let left = left.checked_sub(len).ok_or(SendError::WrongLength)?;
                 Ok((Outgoing::Known { left }, Framing::Inside))
             }
-            Outgoing::Unknown => Ok((Outgoing::Unknown, Framing::Own)),
+            Outgoing::Unknown { sent } => {
+                Ok((Outgoing::Unknown { sent: sent.saturating_add(len) }, Framing::Own))
+            }
             Outgoing::Done => Err(SendError::NoSuchExchange),
             Outgoing::Head => Err(SendError::OutOfOrder),
         }
@@ -89,7 +105,7 @@ impl Outgoing {
     /// Whether trailers, or the end, may follow now.
     pub(crate) fn check_content_complete(self) -> Result<(), SendError> {
         match self {
-            Outgoing::Known { left: 0 } | Outgoing::Unknown => Ok(()),
+            Outgoing::Known { left: 0 } | Outgoing::Unknown { .. } => Ok(()),
             Outgoing::Known { .. } => Err(SendError::WrongLength),
             Outgoing::Done => Err(SendError::NoSuchExchange),
             Outgoing::Head => Err(SendError::OutOfOrder),
@@ -190,11 +206,11 @@ mod tests {
         use Outgoing::{Done, Head, Known, Unknown};
         use SendError::{NoSuchExchange, OutOfOrder, WrongLength};
         let table = [
-            (Head, Ok(Unknown), Err(OutOfOrder), Err(OutOfOrder)),
+            (Head, Ok(Unknown { sent: 0 }), Err(OutOfOrder), Err(OutOfOrder)),
             (Known { left: 3 }, Err(OutOfOrder), Ok(Known { left: 1 }), Err(WrongLength)),
             (Known { left: 1 }, Err(OutOfOrder), Err(WrongLength), Err(WrongLength)),
             (Known { left: 0 }, Err(OutOfOrder), Err(WrongLength), Ok(())),
-            (Unknown, Err(OutOfOrder), Ok(Unknown), Ok(())),
+            (Unknown { sent: 5 }, Err(OutOfOrder), Ok(Unknown { sent: 7 }), Ok(())),
             (Done, Err(NoSuchExchange), Err(NoSuchExchange), Err(NoSuchExchange)),
         ];
         for (state, head, body, end) in table {
@@ -202,6 +218,17 @@ mod tests {
             assert_eq!(state.after_body(2).map(|(next, _)| next), body, "{state:?}");
             assert_eq!(state.check_content_complete(), end, "{state:?}");
         }
+    }
+
+    /// Deleted, content could become bulk with each piece anew, or never.
+    #[test]
+    fn content_becomes_bulk_once() {
+        use Outgoing::{Done, Head, Known, Unknown};
+        assert!(Head.becomes_bulk(Known { left: BULK }) && !Head.becomes_bulk(Known { left: BULK - 1 }));
+        assert!(!Known { left: 2 * BULK }.becomes_bulk(Known { left: BULK }) && !Head.becomes_bulk(Done));
+        let steps = [0, BULK - 1, BULK, 2 * BULK].map(|sent| Unknown { sent });
+        let bulk: Vec<bool> = steps.windows(2).map(|step| step[0].becomes_bulk(step[1])).collect();
+        assert_eq!(bulk, [false, true, false]);
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub trait QuicConnection {
     fn stop_sending(&mut self, id: StreamId, code: u64);
     /// How the stream shares the connection with others.
     fn set_priority(&mut self, id: StreamId, priority: Priority);
+    /// The stream comes after those of the default priority, unless it was given another than that.
+    fn defer(&mut self, id: StreamId);
     /// Lends a paused stream's bytes again.
     fn deliver(&mut self, now: Instant, id: StreamId, sink: &mut impl StreamSink);
     /// What happened since the last call.
@@ -81,6 +83,12 @@ impl QuicConnection for Connection {
     }
     fn set_priority(&mut self, id: StreamId, priority: Priority) {
         Connection::set_priority(self, id, priority);
+    }
+    fn defer(&mut self, id: StreamId) {
+        let usual = Priority::default();
+        if self.priority(id) == usual {
+            Connection::set_priority(self, id, Priority { urgency: usual.urgency + 1, ..usual });
+        }
     }
     fn deliver(&mut self, now: Instant, id: StreamId, sink: &mut impl StreamSink) {
         Connection::deliver(self, now, id, sink);

@@ -21,6 +21,7 @@ pub(crate) struct Sent {
     pub(crate) reset: Option<Code>,
     pub(crate) stopped: Option<Code>,
     pub(crate) priority: Option<Priority>,
+    pub(crate) is_deferred: bool,
 }
 
 /// A transport that keeps everything.
@@ -96,6 +97,9 @@ impl QuicConnection for FakeQuic {
     }
     fn set_priority(&mut self, id: StreamId, priority: Priority) {
         self.sent(id).priority = Some(priority);
+    }
+    fn defer(&mut self, id: StreamId) {
+        self.sent(id).is_deferred = true;
     }
     fn deliver(&mut self, _now: Instant, _id: StreamId, _sink: &mut impl StreamSink) {}
     fn next_event(&mut self) -> Option<Event> {

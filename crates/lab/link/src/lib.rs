@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod codel;
+mod early;
 mod events;
 pub mod hold;
 pub mod injector;

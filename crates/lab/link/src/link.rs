@@ -3,9 +3,8 @@
 //! A node sees datagrams in the order in which they reach it, at the time at which they do. A node that keeps a datagram back says
 //! when it goes on; the driver brings it to the next node then ([`Link::travel`]), or decides at once ([`Link::pass`]).
 
-use crate::codel::CoDelState;
-use crate::node::{Burst, Discipline, EventRate, Node, Queue};
-use crate::pie::PieState;
+use crate::early::{EarlyState, Sign, waiting};
+use crate::node::{Burst, EventRate, Node, Queue};
 use crate::waits::Waits;
 use base::net::Ecn;
 use base::rng::Rng;
@@ -77,8 +76,8 @@ struct Memory {
     seen_at: Instant,
     /// When the line is free, or the last datagram went on.
     free_at: Instant,
-    codel: CoDelState,
-    pie: PieState,
+    /// Of a queue that drops early.
+    early: EarlyState,
 }
 
 /// A run of affected datagrams ends when the line was quiet for so long: the state of the network is bad for a while. Otherwise a
@@ -122,6 +121,12 @@ impl Link {
     /// Whether there is none: then everything passes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
+    }
+
+    /// The node after the last that loses datagrams by chance.
+    pub fn first_after_losses(&self) -> usize {
+        let loses = |(node, _): &(Node, Memory)| matches!(node, Node::Loss(_));
+        self.nodes.iter().rposition(loses).map_or(0, |place| place + 1)
     }
 
     /// New nodes. The sequence of random numbers goes on; a node of the kind that stood in its place keeps its memory.
@@ -196,7 +201,7 @@ impl Link {
                 police(counters, memory, now, (datagram.size() as u64, *bits_per_second, *burst_bytes))
             }
             Node::Queue(options) => {
-                let sign = early_sign(options, memory, now, rng);
+                let sign = memory.early.sign(options, (now, memory.free_at), rng);
                 queue_or_drop((counters, waits), (options, sign), (memory, now), datagram)
             }
             Node::Loss(rate) => lose(counters, is_affected(rate, memory, rng)),
@@ -361,44 +366,6 @@ fn queue_or_drop(
         counters.marked += u64::from(is_marked || mark(options, wait, datagram));
     }
     outcome
-}
-
-/// What a queue's discipline has for a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sign {
-    None,
-    /// A mark if it says ECT, or else it is dropped.
-    Mark,
-    Drop,
-}
-
-/// PIE marks while it would drop no more than this. Source: RFC 8033 §5.1.
-const MOST_MARKED: f64 = 0.1;
-
-/// What the discipline has for the datagram that comes now.
-fn early_sign(queue: &Queue, memory: &mut Memory, now: Instant, rng: &mut Rng) -> Sign {
-    let wait = memory.free_at.saturating_since(now);
-    let waiting = waiting(wait, queue.bits_per_second);
-    let (drops, may_mark) = match queue.discipline {
-        Discipline::Tail => (false, false),
-        // It is asked when the datagram's turn comes.
-        Discipline::CoDel(codel) => (memory.codel.drops(codel, now + wait, (wait, waiting)), true),
-        Discipline::Pie(pie) => {
-            let drops = memory.pie.drops(pie, now, (memory.free_at, waiting), rng);
-            (drops, memory.pie.probability() <= MOST_MARKED)
-        }
-    };
-    match (drops, queue.marks_early && may_mark) {
-        (false, _) => Sign::None,
-        (true, true) => Sign::Mark,
-        (true, false) => Sign::Drop,
-    }
-}
-
-/// Bytes that a line sends in such a time.
-fn waiting(wait: Duration, bits_per_second: u64) -> u64 {
-    let bytes = u128::from(wait.as_nanos()) * u128::from(bits_per_second) / 8_000_000_000;
-    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 /// A queue that nothing waits in: what is spent of the burst is what would wait.

@@ -4,8 +4,10 @@
 //! The probability is computed anew at fixed times. Nothing happens at such a time of itself: the datagram that comes next makes up for
 //! those since the last, which is possible since the line's state between two datagrams is known.
 //!
-//! The basic rule (RFC 8033 §4, appendix A). The RFC's text was not at hand: §4 was written from memory and is still to be compared. Left out is what §5 offers beyond it: dropping evenly instead of by chance, and a cap on how
-//! fast the probability grows.
+//! The basic rule (RFC 8033 §4, appendix A), with what §5 offers beyond it left out: dropping evenly instead of by chance, and a cap on how
+//! fast the probability grows. The RFC's own text was not at hand. Each rule and number agrees with two implementations that cite its sections
+//! (the Linux kernel's `sch_pie`, ns-3's `PieQueueDisc`) but for the least queue, two full datagrams as in Linux, where the RFC has two of
+//! mean size, and for the decay, 0.98 as in ns-3 (Linux: 63/64).
 
 use base::rng::Rng;
 use base::time::{Duration, Instant};

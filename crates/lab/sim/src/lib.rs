@@ -27,6 +27,7 @@ pub mod network;
 pub mod networks;
 mod piece;
 pub mod port;
+mod protection;
 mod qlog_files;
 pub mod read_behaviour;
 pub mod requests;
@@ -44,6 +45,7 @@ pub use link::{Burst, EventRate, LinkCounters, Node, Queue, Renewal};
 pub use network::{HostId, Network};
 
 pub use port::{Interface, PortOptions, VirtualPort};
+pub use protection::{Code, Measure, Protection};
 pub use qlog_files::QlogFiles;
 pub use read_behaviour::ReadBehaviour;
 pub use revision::revision;

@@ -4,9 +4,10 @@
 //! it: the scenario's scheduler between turns, or a port that waits. All datagrams under way are events; those of equal time
 //! happen in the order in which they were sent, so that nothing but the seed decides.
 
-use crate::datagram::Datagram;
+use crate::datagram::{Datagram, Symbol};
 use crate::digest::Digest;
 use crate::host::{Host, HostOptions, Rebinding};
+use crate::protection::{Code, Measure, Protection, Protector};
 use base::net::{Addresses, Ecn};
 use base::rng::Rng;
 use base::time::{Duration, Instant};
@@ -41,6 +42,10 @@ enum NetworkEvent {
     Reach { route: usize, node: usize, datagram: Datagram },
     /// A host notices what has arrived.
     Notice(usize),
+    /// Nothing was sent over a protected route since then, perhaps.
+    Pause { route: usize, sent_at: Instant, code: Code },
+    /// What waits behind a protected route for a gap need not any longer, perhaps.
+    Release(usize),
     /// A datagram departs that its host's port has held back.
     Depart { from: HostId, local: SocketAddr, destination: SocketAddr, ecn: Ecn, bytes: Vec<u8> },
 }
@@ -51,6 +56,7 @@ struct Route {
     from: usize,
     to: usize,
     link: Link,
+    protector: Option<Box<Protector>>,
 }
 
 impl Route {
@@ -112,7 +118,16 @@ impl Network {
             }
         }
         let rng = self.rng.fork();
-        self.routes.push(Route { from: from.0, to: to.0, link: Link::new(nodes, rng) });
+        let link = Link::new(nodes, rng);
+        self.routes.push(Route { from: from.0, to: to.0, link, protector: None });
+    }
+
+    /// Protects what goes over a link.
+    pub fn protect(&mut self, from: HostId, to: HostId, plan: Protection) {
+        let route = self.routes.iter_mut().find(|route| route.joins(from, to));
+        if let Some(route) = route {
+            route.protector = Some(Box::new(Protector::new(plan)));
+        }
     }
 
     /// From now on the link has these nodes, one for each that it had.
@@ -241,20 +256,65 @@ impl Network {
             return;
         };
         self.routes[route].link.counters.entered += 1;
-        self.travel(route, 0, Datagram { source, destination, ecn, bytes });
+        self.enter(route, Datagram { source, destination, ecn, bytes, symbol: Symbol::Plain });
+    }
+
+    /// A datagram goes to the link, with what protects it.
+    fn enter(&mut self, route: usize, mut datagram: Datagram) {
+        let now = self.now;
+        let Some(Route { link, protector: Some(protector), .. }) = self.routes.get_mut(route) else {
+            return self.travel(route, 0, datagram);
+        };
+        match protector.measure(&datagram) {
+            Measure::None => self.travel(route, 0, datagram),
+            Measure::Spared => {
+                let first = link.first_after_losses();
+                self.travel(route, first, datagram);
+            }
+            Measure::Copy(after) => {
+                let copy = NetworkEvent::Reach { route, node: 0, datagram: datagram.clone() };
+                self.events.schedule(now + after, copy);
+                self.travel(route, 0, datagram);
+            }
+            Measure::Code(code) => {
+                let repairs = protector.on_sent(now, code, &mut datagram);
+                self.events.schedule(now + code.pause, NetworkEvent::Pause { route, sent_at: now, code });
+                for datagram in core::iter::once(datagram).chain(repairs) {
+                    self.travel(route, 0, datagram);
+                }
+            }
+        }
+    }
+
+    /// Repairs leave at the end of a flight.
+    fn on_pause(&mut self, route: usize, sent_at: Instant, code: Code) {
+        let protector = self.routes.get_mut(route).and_then(|route| route.protector.as_mut());
+        let repairs = protector.map(|protector| protector.on_pause(sent_at, code)).unwrap_or_default();
+        repairs.into_iter().for_each(|repair| self.travel(route, 0, repair));
+    }
+
+    /// What a protected route's receiver gets now.
+    fn release(&mut self, route: usize) {
+        let Some(Route { to, protector: Some(protector), .. }) = self.routes.get_mut(route) else { return };
+        let (to, released) = (*to, protector.release(self.now));
+        released.into_iter().for_each(|datagram| self.arrive(to, datagram));
     }
 
     /// Takes a datagram from node to node until one keeps it or it has arrived.
     fn travel(&mut self, route: usize, first: usize, datagram: Datagram) {
         let (now, age) = (self.now, self.age());
-        let Some(Route { to, link, .. }) = self.routes.get_mut(route) else { return };
+        let Some(Route { to, link, protector, .. }) = self.routes.get_mut(route) else { return };
         let hold = |at, node, datagram| {
             self.events.schedule(at, NetworkEvent::Reach { route, node, datagram });
         };
-        if let Some(datagram) = link.travel(first, (now, age), datagram, hold) {
-            let to = *to;
-            self.arrive(to, datagram);
+        let Some(datagram) = link.travel(first, (now, age), datagram, hold) else { return };
+        let to = *to;
+        let Some(protector) = protector else { return self.arrive(to, datagram) };
+        let (arrived, until) = protector.on_arrival(now, datagram);
+        if let Some(until) = until {
+            self.events.schedule(until, NetworkEvent::Release(route));
         }
+        arrived.into_iter().for_each(|datagram| self.arrive(to, datagram));
     }
 
     fn arrive(&mut self, to: usize, datagram: Datagram) {
@@ -274,7 +334,7 @@ impl Network {
     /// The next datagram of a host.
     pub(crate) fn take_arrival(&mut self, host: HostId) -> Option<Arrival> {
         let host = self.hosts.get_mut(host.0)?;
-        let Datagram { source, destination, ecn, bytes } = host.take()?;
+        let Datagram { source, destination, ecn, bytes, .. } = host.take()?;
         let local = if host.others.contains(&destination) { destination } else { host.address };
         Some(Arrival { source, local, ecn, bytes })
     }
@@ -296,6 +356,8 @@ impl Network {
             match happening {
                 NetworkEvent::Reach { route, node, datagram } => self.travel(route, node, datagram),
                 NetworkEvent::Notice(host) => self.hosts[host].notice(),
+                NetworkEvent::Pause { route, sent_at, code } => self.on_pause(route, sent_at, code),
+                NetworkEvent::Release(route) => self.release(route),
                 NetworkEvent::Depart { from, local, destination, ecn, bytes } => {
                     self.send_from(from, Addresses { local, peer: destination }, ecn, &bytes);
                 }

@@ -4,6 +4,7 @@ use crate::host::HostOptions;
 use crate::lab::Simulation;
 use crate::network::{HostId, Network};
 use crate::port::{PortOptions, VirtualPort};
+use crate::protection::Protection;
 use crate::tls::{self, TlsChoice};
 use base::rng::Rng;
 use base::time::Duration;
@@ -35,6 +36,8 @@ pub struct Scenario {
     pub to_server: Vec<Node>,
     /// What happens on the way from server to client.
     pub to_client: Vec<Node>,
+    /// What is done against losses beside what the ends do, both ways.
+    pub protection: Option<Protection>,
     /// The addresses.
     pub family: Family,
     /// Cipher suites, key exchange, chain.
@@ -79,6 +82,7 @@ impl Scenario {
             seed,
             to_server: nodes(),
             to_client: nodes(),
+            protection: None,
             family: Family::V4,
             tls: TlsChoice::default(),
             client: TransportConfig::default(),
@@ -115,6 +119,10 @@ impl Scenario {
         network.add_address(server_host, self.preferred_address());
         network.add_link(client_host, server_host, self.to_server.clone());
         network.add_link(server_host, client_host, self.to_client.clone());
+        if let Some(plan) = self.protection {
+            network.protect(client_host, server_host, plan);
+            network.protect(server_host, client_host, plan);
+        }
         let mut rng = network.fork_rng();
         let network = Rc::new(RefCell::new(network));
         let server_worker = self.server_worker(&network, server_host, server, rng.bytes())?;

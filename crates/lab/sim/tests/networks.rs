@@ -6,7 +6,7 @@
 
 use recovery::congestion::Algorithm::{self, Auto, Bbr, Cubic, NewReno, Prague};
 use sim::networks::Work::{self, Bulk, Megabyte, Page};
-use sim::networks::{ALGORITHMS, Axis, Record, cells, measure, name};
+use sim::networks::{ALGORITHMS, Axis, NetworkProfile, Record, cells, measure, name, upload};
 
 /// The median of these counts.
 const SEEDS: [u64; 3] = [1, 2, 3];
@@ -128,6 +128,27 @@ fn hardly_anything_is_sent_twice_where_packets_are_only_late() {
         for algorithm in [NewReno, Cubic, Bbr, Prague, Auto] {
             let record = record(Axis::Reordering, name, work, algorithm);
             assert!(record.loses_nothing && record.needless < most, "{record:?}");
+        }
+    }
+}
+
+/// Uploads after outages, at the median of the seeds: from the end of the outage until content arrives again. No one asks the sender to
+/// go on, so that it learns of the end by its own probes. Deleted, it could learn of it after as long again as the outage was.
+#[test]
+fn after_an_outage_an_upload_goes_on() {
+    for (outage_ms, most_ms) in [(200, 250), (500, 450), (1_000, 800), (2_000, 1_400), (5_000, 3_200)] {
+        let profile = NetworkProfile::new(100, 40).with_outage(outage_ms);
+        for algorithm in [Cubic, Bbr, Auto] {
+            let mut resumed: Vec<_> = (1..=9)
+                .map(|seed| {
+                    let trial =
+                        upload(&profile, algorithm, seed).unwrap_or_else(|problem| panic!("{problem}"));
+                    trial.resumed_after.expect("content after the outage")
+                })
+                .collect();
+            resumed.sort();
+            println!("upload, outage of {outage_ms} ms, {algorithm:?}: {:?} {:?}", resumed[4], resumed[8]);
+            assert!(resumed[4].as_millis() <= most_ms, "{outage_ms} ms, {algorithm:?}: {resumed:?}");
         }
     }
 }

@@ -430,6 +430,9 @@ impl Connection {
             return finished;
         }
         if let Some(exchange) = self.exchanges.entry_mut(id.index()) {
+            if exchange.outgoing.becomes_bulk(next) {
+                quic.defer(id);
+            }
             exchange.outgoing = next;
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! What a link is like, and the nodes that make it.
 
+use crate::protection::Protection;
 use crate::scenario::Scenario;
 use base::rng::Rng;
 use base::time::Duration;
@@ -97,6 +98,8 @@ pub struct NetworkProfile {
     pub changes: Option<Changes>,
     /// What becomes of acknowledgements.
     pub acks: Option<AckPath>,
+    /// What is done against losses beside what the ends do.
+    pub protection: Option<Protection>,
 }
 
 impl NetworkProfile {
@@ -113,6 +116,7 @@ impl NetworkProfile {
             outage: None,
             changes: None,
             acks: None,
+            protection: None,
         }
     }
 
@@ -171,6 +175,12 @@ impl NetworkProfile {
         NetworkProfile { acks: Some(AckPath { keep, turn: Duration::from_millis(turn_ms) }), ..self }
     }
 
+    /// The same, with this against losses.
+    #[must_use]
+    pub const fn with_protection(self, plan: Protection) -> NetworkProfile {
+        NetworkProfile { protection: Some(plan), ..self }
+    }
+
     /// Whether nothing is lost but what a queue or a policer has no room for.
     pub fn loses_nothing(&self) -> bool {
         self.loss.is_none() && self.outage.is_none()
@@ -207,7 +217,7 @@ impl NetworkProfile {
 
     /// A run over this link.
     pub(super) fn scenario(&self, seed: u64) -> Scenario {
-        let mut scenario = Scenario::interop(seed);
+        let mut scenario = Scenario { protection: self.protection, ..Scenario::interop(seed) };
         let bits_per_second = self.bits_per_second;
         let line = |products| Node::Rate { bits_per_second, queue_bytes: self.queue_bytes(products) };
         let steps = self.changes.map(|changes| changes.steps(bits_per_second));

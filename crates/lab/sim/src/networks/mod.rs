@@ -11,16 +11,20 @@
 //!
 //! `cargo xtask networks` runs it whole and writes docs/networks; tests/networks.rs holds floors for a part of it.
 
+mod beside;
 mod cell;
 mod link_profile;
 mod page;
 mod record;
 mod run;
+mod upload;
 mod work;
 
+pub use beside::{Beside, beside_bulk};
 pub use cell::{Axis, Cell, cells};
 pub use link_profile::{AckPath, Changes, NetworkProfile};
 pub use page::page;
 pub use record::{ALGORITHMS, Record, from_json, measure, name, to_json};
 pub use run::{LIMIT, Trial, run};
+pub use upload::{Upload, upload};
 pub use work::Work;

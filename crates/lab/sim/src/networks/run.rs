@@ -42,16 +42,16 @@ impl Trial {
 
 /// When content arrives.
 #[derive(Clone, Copy, Debug, Default)]
-struct Progress {
+pub(super) struct Progress {
     received: u64,
     /// When it arrived last.
     at: Duration,
-    stall: Duration,
-    resumed_at: Option<Duration>,
+    pub(super) stall: Duration,
+    pub(super) resumed_at: Option<Duration>,
 }
 
 impl Progress {
-    fn on_received(&mut self, age: Duration, received: u64, silent_until: Option<Duration>) {
+    pub(super) fn on_received(&mut self, age: Duration, received: u64, silent_until: Option<Duration>) {
         if received == self.received {
             return;
         }

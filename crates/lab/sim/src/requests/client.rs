@@ -5,7 +5,7 @@ use super::server::{next, trailers};
 use crate::piece::{Incoming, Outgoing};
 use crate::read_behaviour::ReadBehaviour;
 use base::rng::Rng;
-use base::time::Instant;
+use base::time::{Duration, Instant};
 use http3::{
     Abort, BodyLength, Code, Config, MessageSink, RequestError, ResponseHead, SendError, Session, Trailers,
 };
@@ -18,6 +18,7 @@ use worker::{App, Next};
 #[derive(Debug)]
 struct Exchange {
     ask: Ask,
+    asked_at: Instant,
     incoming: Incoming,
     outgoing: Outgoing,
     /// All of the request was written.
@@ -33,6 +34,9 @@ pub struct RequestPlan {
     waiting: VecDeque<Ask>,
     exchanges: BTreeMap<StreamId, Exchange>,
     parallel: usize,
+    /// The time from one request to the next, and when the last was made.
+    apart: Duration,
+    asked_at: Instant,
     sending: Vec<StreamId>,
     paused: Vec<StreamId>,
     /// Exchanges that are complete, or to be given up.
@@ -58,6 +62,8 @@ impl RequestPlan {
             waiting: asks.into_iter().collect(),
             exchanges: BTreeMap::new(),
             parallel: parallel.max(1),
+            apart: Duration::ZERO,
+            asked_at: Instant::ZERO,
             sending: Vec::new(),
             paused: Vec::new(),
             over: Vec::new(),
@@ -67,6 +73,18 @@ impl RequestPlan {
             is_done: false,
             received: 0,
         }
+    }
+
+    /// The same, each request so long after the one before.
+    #[must_use]
+    pub fn apart(self, apart: Duration) -> RequestPlan {
+        RequestPlan { apart, ..self }
+    }
+
+    /// When the next request is due, if that is not yet.
+    fn next_ask_at(&self, now: Instant) -> Option<Instant> {
+        let at = self.asked_at + self.apart;
+        (!self.waiting.is_empty() && at > now).then_some(at)
     }
 
     /// The state of a connection that does this.
@@ -184,9 +202,9 @@ impl MessageSink for RequestPlan {
     }
 }
 
-fn open(session: &mut Session<RequestPlan>, connection: &mut Connection) -> Result<(), String> {
+fn open(session: &mut Session<RequestPlan>, connection: &mut Connection, now: Instant) -> Result<(), String> {
     let Session { connection: http, messages: client_plan } = session;
-    while client_plan.exchanges.len() < client_plan.parallel {
+    while client_plan.exchanges.len() < client_plan.parallel && client_plan.next_ask_at(now).is_none() {
         let Some(&ask) = client_plan.waiting.front() else { return Ok(()) };
         let has_more = ask.has_content() || ask.shape.has(Shape::TRAILERS_UP);
         let body = match () {
@@ -202,7 +220,8 @@ fn open(session: &mut Session<RequestPlan>, connection: &mut Connection) -> Resu
         client_plan.waiting.pop_front();
         let incoming = Incoming::new(ask.offset, ask.expected());
         let outgoing = Outgoing::new(ask.offset, ask.up);
-        let exchange = Exchange { ask, incoming, outgoing, is_sent: !has_more, heads: [0; 3] };
+        client_plan.asked_at = now;
+        let exchange = Exchange { ask, asked_at: now, incoming, outgoing, is_sent: !has_more, heads: [0; 3] };
         client_plan.exchanges.insert(id, exchange);
         client_plan.sending.push(id);
     }
@@ -243,6 +262,8 @@ pub struct Client {
     pub counters: Counters,
     /// Content bytes that have arrived in order so far, on the connection that had the last turn.
     pub received: u64,
+    /// The exchanges that are over: the content that was wanted, and how long it took.
+    pub answered: Vec<(u64, Duration)>,
     /// Why connections ended.
     pub reasons: Vec<CloseReason>,
     /// Everything that went wrong.
@@ -257,11 +278,13 @@ impl Client {
         session: &mut Session<RequestPlan>,
     ) -> Result<(), String> {
         for (id, is_cancelled) in core::mem::take(&mut session.messages.over) {
-            if session.messages.exchanges.remove(&id).is_some() && is_cancelled {
+            let Some(exchange) = session.messages.exchanges.remove(&id) else { continue };
+            self.answered.push((exchange.ask.down, now.saturating_since(exchange.asked_at)));
+            if is_cancelled {
                 session.connection.cancel(connection, id, Code::REQUEST_CANCELLED);
             }
         }
-        open(session, connection)?;
+        open(session, connection, now)?;
         for id in core::mem::take(&mut session.messages.sending) {
             send(session, connection, id).map_err(|error| format!("request {}: {error}", id.as_u64()))?;
         }
@@ -309,7 +332,9 @@ impl App for Client {
         self.received = client_plan.received;
         self.failures.append(&mut client_plan.failures);
         self.reasons.append(&mut client_plan.reasons);
-        next(now, client_plan.paused.is_empty() || connection.is_closed(), session.connection.next_timeout())
+        let timeouts = [client_plan.next_ask_at(now), session.connection.next_timeout()];
+        let timeout = timeouts.into_iter().flatten().min();
+        next(now, client_plan.paused.is_empty() || connection.is_closed(), timeout)
     }
 
     fn on_gone(&mut self, _now: Instant, _connection: &Connection, mut session: Session<RequestPlan>) {

@@ -29,6 +29,8 @@ pub struct Server {
     pub completed: u64,
     /// Requests that the client gave up.
     pub cancelled: u64,
+    /// Content bytes that have arrived in order so far, on all connections.
+    pub received: u64,
     /// What the connection counted that had the last turn.
     pub counters: Counters,
     /// Why connections ended.
@@ -47,6 +49,7 @@ impl Server {
             talked: 0,
             completed: 0,
             cancelled: 0,
+            received: 0,
             counters: Counters::default(),
             reasons: Vec::new(),
             failures: Vec::new(),
@@ -73,6 +76,8 @@ pub struct ServerConnection {
     paused: Vec<StreamId>,
     /// Requests that the client gave up; some of their content may still come.
     cancelled: BTreeSet<StreamId>,
+    /// Content bytes that have arrived since the last turn.
+    received: u64,
     has_talked: bool,
     /// It has talked since the last turn for the first time.
     has_news: bool,
@@ -109,6 +114,7 @@ impl MessageSink for ServerConnection {
 
     fn on_body(&mut self, id: StreamId, bytes: &[u8]) -> usize {
         let taken = self.read_behaviour.takes(bytes.len());
+        self.received += taken as u64;
         if taken < bytes.len() {
             self.paused.push(id);
         }
@@ -227,6 +233,7 @@ impl App for Server {
             sending: Vec::new(),
             paused: Vec::new(),
             cancelled: BTreeSet::new(),
+            received: 0,
             has_talked: false,
             has_news: false,
             reasons: Vec::new(),
@@ -265,6 +272,7 @@ impl App for Server {
         }
         let visit = &mut session.messages;
         self.talked += u64::from(core::mem::take(&mut visit.has_news));
+        self.received += core::mem::take(&mut visit.received);
         self.reasons.append(&mut visit.reasons);
         self.failures.append(&mut visit.failures);
         next(now, visit.paused.is_empty() || is_closed, session.connection.next_timeout())
