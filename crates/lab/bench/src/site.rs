@@ -10,8 +10,8 @@ use netns::{Lab, LabError, LabOptions, Namespace, Switch};
 use rustix::net::sockopt;
 use serde::Serialize;
 
-/// The congestion control of the kernel's TCP in a lab, where the kernel has it: tercel's own default, so that a comparison of HTTP over TCP and over
-/// QUIC does not compare congestion controls.
+/// The congestion control of the kernel's TCP in a lab, where the kernel has it: what tercel's default begins as, so that a comparison of
+/// HTTP over TCP and over QUIC does not compare congestion controls.
 pub const TCP_CONGESTION: &str = "cubic";
 
 /// How long a connection may take that is only made to be looked at.

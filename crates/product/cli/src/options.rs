@@ -84,7 +84,7 @@ pub(crate) struct QuicArgs {
     #[arg(long, value_enum, default_value = "kernel", value_name = "WHICH", hide = true, help_heading = LABORATORY)]
     pub(crate) aead: Aead,
     /// Congestion controller.
-    #[arg(long, value_enum, default_value = "cubic", value_name = "NAME")]
+    #[arg(long, value_enum, default_value = "auto", value_name = "NAME")]
     pub(crate) congestion: Congestion,
     /// How the largest packet that the path carries is searched for.
     #[arg(long, value_enum, default_value = "fast", value_name = "MODE", hide = true, help_heading = LABORATORY)]
@@ -122,16 +122,10 @@ pub(crate) struct QuicArgs {
     /// Start new connections on paths that are known from earlier ones with up to 32 packets, and go on with half of what those
     /// carried (RFC 9959).
     ///
-    /// What a path carries is remembered for ten minutes, by each worker for itself. Not for --congestion bbr or --pacing off.
-    #[arg(
-        long,
-        value_enum,
-        default_value = "on",
-        value_name = "on|off",
-        hide_possible_values = true,
-        hide_short_help = true
-    )]
-    pub(crate) careful_resume: OnOff,
+    /// What a path carries is remembered for ten minutes, by each worker for itself. On, but with --congestion bbr and with --pacing off,
+    /// where it cannot be.
+    #[arg(long, value_enum, value_name = "on|off", hide_possible_values = true, hide_short_help = true)]
+    pub(crate) careful_resume: Option<OnOff>,
     /// Ask the peer for fewer acknowledgements as the window grows, and do as it asks (draft-ietf-quic-ack-frequency), if
     /// it knows how.
     #[arg(long, value_enum, default_value = "on", value_name = "on|off", hide_possible_values = true, hide = true, help_heading = LABORATORY)]
@@ -191,7 +185,7 @@ impl QuicArgs {
             max_packet_size: self.packet_size.unwrap_or(transport::MAX_PACKET_SIZE),
             mtu: self.mtu(),
             pacing: self.pacing(),
-            careful_resume: self.careful_resume.switch(),
+            careful_resume: self.careful_resume()?,
             ack_frequency: self.ack_frequency.switch(),
             ack_every: self.ack_every,
             without,
@@ -211,6 +205,21 @@ impl QuicArgs {
     /// What is left out.
     pub(crate) fn techniques(&self) -> DisabledTechniques<'_> {
         DisabledTechniques(&self.without)
+    }
+
+    /// Asked for where it cannot be it is a mistake; not asked for it is on where it can be.
+    fn careful_resume(&self) -> Result<Switch, transport::InvalidConfig> {
+        let obstacle = if self.congestion == Congestion::Bbr {
+            "--careful-resume on has no use with --congestion bbr, which measures each path anew: leave one of them out"
+        } else if self.pacing == OnOff::Off {
+            "--careful-resume on has no use with --pacing off, since what it sends at once is paced: leave one of them out"
+        } else {
+            return Ok(self.careful_resume.unwrap_or(OnOff::On).switch());
+        };
+        match self.careful_resume {
+            Some(OnOff::On) => Err(transport::InvalidConfig(obstacle)),
+            Some(OnOff::Off) | None => Ok(Switch::Off),
+        }
     }
 
     fn pacing(&self) -> Pacing {

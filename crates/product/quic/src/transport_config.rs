@@ -12,7 +12,6 @@ use transport::{Algorithm, Scheduler, Switch};
 #[non_exhaustive]
 pub enum Congestion {
     /// Source: RFC 9438.
-    #[default]
     Cubic,
     /// Source: RFC 9002 §7.
     NewReno,
@@ -21,6 +20,7 @@ pub enum Congestion {
     /// For queues of low delay. Source: draft-briscoe-iccrg-prague-congestion-control.
     Prague,
     /// CUBIC at first, BBR where the path loses packets by chance or has a deep queue, and back where that proves wrong.
+    #[default]
     Auto,
 }
 
@@ -157,7 +157,7 @@ impl TransportConfig {
         self
     }
 
-    /// The congestion controller. Default: CUBIC.
+    /// The congestion controller. Default: [`Congestion::Auto`].
     pub fn congestion(&mut self, controller: Congestion) -> &mut Self {
         self.settings.congestion = match controller {
             Congestion::Cubic => Algorithm::Cubic,

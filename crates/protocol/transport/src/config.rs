@@ -42,7 +42,7 @@ pub struct TransportConfig {
     /// Whether either end may ask the other for fewer acknowledgements than that, or for one at once
     /// (draft-ietf-quic-ack-frequency), if the other agrees. Default: on.
     pub ack_frequency: Switch,
-    /// The congestion controller. Default: CUBIC.
+    /// The congestion controller. Default: CUBIC at first, and BBR where the path speaks for it.
     pub congestion: Algorithm,
     /// How the first slow start of CUBIC, NewReno and Prague ends. Default: by HyStart++ (RFC 9406).
     pub slow_start: SlowStart,
@@ -112,7 +112,7 @@ impl Default for TransportConfig {
             max_ack_delay: Duration::from_millis(25),
             ack_every: 10,
             ack_frequency: Switch::On,
-            congestion: Algorithm::Cubic,
+            congestion: Algorithm::default(),
             slow_start: SlowStart::HyStart,
             pacing: Pacing::default(),
             careful_resume: Switch::On,

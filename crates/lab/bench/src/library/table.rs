@@ -43,7 +43,7 @@ impl fmt::Display for Comparison {
         writeln!(f, "{environment}")?;
         writeln!(
             f,
-            "over loopback, AES-128-GCM, CUBIC, {} bytes of UDP payload, servers on core {}, clients on core {}, {} trials",
+            "over loopback, AES-128-GCM, CUBIC (tercel: auto, which begins as it), {} bytes of UDP payload, servers on core {}, clients on core {}, {} trials",
             plan.payload_size, plan.cores[0], plan.cores[1], plan.trials
         )?;
         for part in Part::ALL {

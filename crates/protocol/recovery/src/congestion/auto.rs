@@ -36,7 +36,7 @@ use base::time::{Duration, Instant};
 
 /// A round trip that is longer than the shortest by less than such a part of it, or than a millisecond, holds no queue.
 const FREE_PART: u64 = 16;
-/// The least that is called a queue.
+/// The least that is called a queue. Where a round trip takes less, losses say nothing: a socket's full buffer makes nothing wait.
 const LEAST_QUEUE: Duration = Duration::from_millis(1);
 /// What is called one on paths of any length: queues that drop early let 5 ms wait. Source: RFC 8289 §4.4; RFC 8033 §4.2 has 15.
 const MOST_FREE: Duration = Duration::from_millis(4);
@@ -201,6 +201,11 @@ impl Judge {
         self.min_rtt
     }
 
+    /// Whether anything has happened that another flow on the path would have to learn anew.
+    pub(super) const fn has_evidence(&self) -> bool {
+        self.cause.is_some() || self.has_lost || !self.is_first
+    }
+
     /// The window in bytes before CUBIC's last reduction.
     pub(super) const fn window_before(&self) -> u64 {
         self.before
@@ -225,7 +230,7 @@ impl Judge {
         if rtt.saturating_sub(self.min_rtt) <= MOST_FREE {
             self.empty_at = now;
         }
-        if core::mem::take(&mut self.has_lost) {
+        if core::mem::take(&mut self.has_lost) && self.min_rtt >= LEAST_QUEUE {
             let step = self.weigh_loss(rtt, now.saturating_since(self.empty_at) > STANDING.max(acked.rtt));
             self.of_round = self.of_round.saturating_add(step);
         }
@@ -382,6 +387,16 @@ mod tests {
         assert_eq!(flow.round((MIN, MIN), &[5]), Some(Cause::RandomLoss));
         assert_eq!(flow.judge.window_before(), 100_000);
         assert_eq!(flow.judge.cause(), Some(Cause::RandomLoss));
+    }
+
+    /// Deleted, packets that a socket's full buffer drops on loopback would make its flows BBR's.
+    #[test]
+    fn losses_on_shorter_paths_than_any_queue_say_nothing() {
+        let mut flow = Flow::new();
+        flow.round((0, 1), &[]);
+        for _ in 0..10 {
+            assert_eq!(flow.round((0, 3), &[0, 3, 6]), None);
+        }
     }
 
     /// Deleted, CUBIC's share of a bottleneck could go to flows that call its queue a radio link.

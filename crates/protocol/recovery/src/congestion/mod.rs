@@ -69,13 +69,13 @@ pub enum Algorithm {
     /// RFC 9002 §7 and appendix B.
     NewReno,
     /// RFC 9438.
-    #[default]
     Cubic,
     /// Version 3: draft-ietf-ccwg-bbr.
     Bbr,
     /// For queues of low delay (L4S): draft-briscoe-iccrg-prague-congestion-control.
     Prague,
     /// CUBIC, or BBR where the path speaks for it.
+    #[default]
     Auto,
 }
 
@@ -83,17 +83,29 @@ pub enum Algorithm {
 #[derive(Clone, Debug)]
 pub struct Controller {
     kind: Kind,
-    /// `None` where there is nothing beside the controller.
-    beside: Option<Box<Beside>>,
+    /// If careful resume is switched on, or a silence is being overcome.
+    resume: Option<Box<Resume>>,
+    chooser: Chooser,
 }
 
-/// What there may be beside a controller.
-#[derive(Clone, Debug, Default)]
-struct Beside {
-    /// If careful resume is switched on, or a silence is being overcome.
-    resume: Option<Resume>,
-    /// If the flow chooses its controller. Boxed, because most do not.
-    judge: Option<Box<Judge>>,
+/// What decides which controller is in use.
+#[derive(Clone, Debug)]
+enum Chooser {
+    /// The configuration: it stays.
+    Fixed,
+    /// The path. The evidence is `None` before the first acknowledgement, and where the flow is idle and nothing has happened yet.
+    Path(Option<Box<Judge>>),
+}
+
+impl Chooser {
+    /// The judge of a flow that chooses, made if there is none.
+    #[inline]
+    fn judge(&mut self) -> Option<&mut Judge> {
+        match self {
+            Chooser::Fixed => None,
+            Chooser::Path(judge) => Some(judge.get_or_insert_with(|| Box::new(Judge::new()))),
+        }
+    }
 }
 
 /// Which controller a flow uses that chooses, and why.
@@ -148,9 +160,8 @@ impl Controller {
             Algorithm::Bbr => Kind::Bbr(Box::new(Bbr::new(mtu))),
             Algorithm::Prague => Kind::Prague(Box::new(Prague::new(mtu))),
         };
-        let judge = (algorithm == Algorithm::Auto).then(|| Box::new(Judge::new()));
-        let beside = judge.map(|judge| Box::new(Beside { resume: None, judge: Some(judge) }));
-        Controller { kind, beside }
+        let chooser = if algorithm == Algorithm::Auto { Chooser::Path(None) } else { Chooser::Fixed };
+        Controller { kind, resume: None, chooser }
     }
 
     /// How the first slow start ends; HyStart++ unless told otherwise. To be called before anything was sent. BBR has no
@@ -166,7 +177,7 @@ impl Controller {
     /// before anything was sent. BBR does neither. Source: RFC 9959.
     pub fn with_resume(mut self, saved: Option<SavedParameters>, mtu: u16) -> Controller {
         if !matches!(self.kind, Kind::Bbr(_)) {
-            self.beside.get_or_insert_default().resume = Some(Resume::new(saved, mtu));
+            self.resume = Some(Box::new(Resume::new(saved, mtu)));
         }
         self
     }
@@ -176,7 +187,7 @@ impl Controller {
     pub fn before_silence(&self, rtt: Duration) -> Option<BeforeSilence> {
         let window = loss_window!(&self.kind, window)?;
         // A silence in the midst of coming back from another is the same one.
-        let last = self.resume().and_then(|resume| resume.silence());
+        let last = self.resume.as_ref().and_then(|resume| resume.silence());
         let now = BeforeSilence {
             window: window.size(),
             threshold: window.ssthresh().map_or(u64::MAX, |threshold| threshold.max(window.size())),
@@ -188,31 +199,18 @@ impl Controller {
     /// Nothing arrived of all that was sent for a round trip at least. To be called after `on_congestion` and
     /// `on_persistent_congestion`.
     pub fn on_silence(&mut self, before: BeforeSilence, mtu: u16) {
-        let beside = self.beside.get_or_insert_default();
-        beside.resume.get_or_insert_with(|| Resume::for_silence(mtu)).on_silence(before);
+        self.resume.get_or_insert_with(|| Box::new(Resume::for_silence(mtu))).on_silence(before);
     }
 
     /// What became of careful resume.
     pub fn resume_report(&self) -> ResumeReport {
-        self.resume().map(|resume| resume.report()).unwrap_or_default()
+        self.resume.as_ref().map(|resume| resume.report()).unwrap_or_default()
     }
 
     /// What another connection on the path is to know, as of now; `None` without careful resume, or if there is nothing to
     /// say.
     pub fn saved_parameters(&self) -> Option<SavedParametersUpdate> {
-        self.resume()?.saved_parameters()
-    }
-
-    fn resume(&self) -> Option<&Resume> {
-        self.beside.as_ref()?.resume.as_ref()
-    }
-
-    fn resume_mut(&mut self) -> Option<&mut Resume> {
-        self.beside.as_mut()?.resume.as_mut()
-    }
-
-    fn judge_mut(&mut self) -> Option<&mut Judge> {
-        self.beside.as_mut()?.judge.as_deref_mut()
+        self.resume.as_ref()?.saved_parameters()
     }
 
     /// Does as careful resume says.
@@ -228,13 +226,16 @@ impl Controller {
 
     /// Which one it is.
     pub fn algorithm(&self) -> Algorithm {
-        if self.choice().is_some() { Algorithm::Auto } else { self.in_use() }
+        match self.chooser {
+            Chooser::Fixed => self.in_use(),
+            Chooser::Path(_) => Algorithm::Auto,
+        }
     }
 
     /// What a flow has chosen that chooses.
     pub fn choice(&self) -> Option<Choice> {
-        let judge = self.beside.as_ref()?.judge.as_ref()?;
-        Some(Choice { in_use: self.in_use(), cause: judge.cause() })
+        let Chooser::Path(judge) = &self.chooser else { return None };
+        Some(Choice { in_use: self.in_use(), cause: judge.as_ref().and_then(|judge| judge.cause()) })
     }
 
     /// Which one decides at present.
@@ -261,32 +262,28 @@ impl Controller {
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight: u64) {
         each!(&mut self.kind, inner => inner.on_sent(now, bytes, in_flight));
-        if self.resume().is_some_and(|resume| resume.phase() != ResumePhase::Normal) {
+        if self.resume.as_ref().is_some_and(|resume| resume.phase() != ResumePhase::Normal) {
             let window = self.window();
-            let orders = self.resume_mut().map(|resume| resume.on_sent(now, bytes, in_flight, window));
+            let orders = self.resume.as_mut().map(|resume| resume.on_sent(now, bytes, in_flight, window));
             self.obey(orders.unwrap_or_default());
         }
     }
 
     /// An ACK frame newly acknowledged packets: one call for each frame, after its losses and marks were declared.
     pub fn on_ack(&mut self, now: Instant, acked: &AckedBytes) {
-        if self.beside.is_none() {
-            self.control(now, acked);
-            return;
-        }
-        match self.resume_mut() {
+        match &mut self.resume {
             Some(resume) if resume.phase() == ResumePhase::Normal => {
                 resume.observe(now, acked);
                 let is_over = resume.is_over();
                 self.control(now, acked);
                 if is_over {
-                    self.forget_resume();
+                    self.resume = None;
                 }
             }
             Some(_) => self.control_resumed(now, acked),
             None => self.control(now, acked),
         }
-        if let Some(cause) = self.judge_mut().and_then(|judge| judge.on_ack(now, acked)) {
+        if let Some(cause) = self.chooser.judge().and_then(|judge| judge.on_ack(now, acked)) {
             self.exchange(now, cause, acked.rtt);
         }
     }
@@ -294,33 +291,21 @@ impl Controller {
     /// Beside careful resume, which gives orders.
     fn control_resumed(&mut self, now: Instant, acked: &AckedBytes) {
         let window = self.window();
-        let orders = self.resume_mut().map(|resume| resume.on_ack(now, acked, window)).unwrap_or_default();
+        let orders = self.resume.as_mut().map(|resume| resume.on_ack(now, acked, window)).unwrap_or_default();
         self.control(now, &AckedBytes { app_limited: acked.app_limited || orders.hold, ..*acked });
         self.obey(orders);
-        if self.resume().is_some_and(|resume| resume.is_over()) {
-            self.forget_resume();
-        }
-    }
-
-    /// Nothing is beside the controller any more, but a judge.
-    #[cold]
-    fn forget_resume(&mut self) {
-        self.beside.take_if(|beside| {
-            beside.resume = None;
-            beside.judge.is_none()
-        });
+        self.resume.take_if(|resume| resume.is_over());
     }
 
     /// The other controller goes on with what this one has learned.
     #[cold]
     fn exchange(&mut self, now: Instant, cause: Cause, rtt: Duration) {
         let (window, mtu) = (self.window(), self.mtu());
-        let Some(beside) = &mut self.beside else { return };
-        let Some(judge) = &mut beside.judge else { return };
+        let Some(judge) = self.chooser.judge() else { return };
         let (before, min_rtt) = (judge.window_before(), judge.min_rtt());
         judge.on_changed(cause);
         // BBR is not resumed, and CUBIC begins with what BBR has measured.
-        beside.resume = None;
+        self.resume = None;
         self.kind = match &self.kind {
             Kind::Bbr(bbr) => Kind::Cubic(Cubic::take_over(mtu, bbr.pipe().min(window))),
             _ => {
@@ -363,6 +348,9 @@ impl Controller {
         if let Some(window) = loss_window!(&mut self.kind, window_mut) {
             window.release_memory();
         }
+        if let Chooser::Path(judge) = &mut self.chooser {
+            judge.take_if(|judge| !judge.has_evidence());
+        }
     }
 
     /// CongestionEvent. Signs from before the last reduction change nothing. Source: RFC 9002 §7.3.2.
@@ -370,10 +358,12 @@ impl Controller {
         let before = self.window();
         each!(&mut self.kind, inner => inner.on_congestion(now, sign));
         let window = self.window();
-        if let Some(judge) = self.judge_mut().filter(|_| sign.cause == CongestionCause::Loss) {
+        if sign.cause == CongestionCause::Loss
+            && let Some(judge) = self.chooser.judge()
+        {
             judge.on_lost(before, window);
         }
-        let Some(size) = self.resume_mut().and_then(|resume| resume.on_congestion(window).window) else {
+        let Some(size) = self.resume.as_mut().and_then(|resume| resume.on_congestion(window).window) else {
             return;
         };
         // What the controller concluded from a window that was not its own is void.
@@ -386,14 +376,14 @@ impl Controller {
     /// Persistent congestion: back to the minimum window. Call after `on_congestion`. Source: RFC 9002 §7.6.2.
     pub fn on_persistent_congestion(&mut self) {
         each!(&mut self.kind, inner => inner.on_persistent_congestion());
-        if let Some(resume) = self.resume_mut() {
+        if let Some(resume) = &mut self.resume {
             resume.on_persistent_congestion();
         }
     }
 
     /// max_datagram_size changed. Source: RFC 9002 §7.2.
     pub fn on_mtu_change(&mut self, mtu: u16) {
-        if let Some(resume) = self.resume_mut() {
+        if let Some(resume) = &mut self.resume {
             resume.on_mtu_change(mtu);
         }
         match &mut self.kind {
@@ -445,7 +435,7 @@ impl Controller {
         if !rtt.has_sample() {
             return Rate::UNLIMITED;
         }
-        if self.resume().is_some_and(|resume| resume.phase() == ResumePhase::Unvalidated) {
+        if self.resume.as_ref().is_some_and(|resume| resume.phase() == ResumePhase::Unvalidated) {
             //= rfc9959/3.3#2
             return Rate::of_window(self.window(), rtt.smoothed(), TENTATIVE_GAIN);
         }

@@ -271,6 +271,24 @@ fn a_window_that_is_not_used_does_not_grow() {
 }
 
 /// Without a sign of congestion the window is the initial one and what has arrived, whenever the size was found.
+/// Deleted, each of the idle connections of a server could hold a judge; or one that has seen a loss could forget it.
+#[test]
+fn an_idle_flow_that_chooses_holds_no_judge_unless_packets_were_lost() {
+    let has_judge = |path: &Path| matches!(path.controller.chooser, Chooser::Path(Some(_)));
+    let mut path = Path::new(Algorithm::default());
+    assert!(!has_judge(&path));
+    path.round(3);
+    assert!(has_judge(&path));
+    path.controller.release_memory();
+    assert!(!has_judge(&path));
+    assert_eq!(path.controller.algorithm(), Algorithm::Auto);
+    assert_eq!(path.controller.choice(), Some(Choice { in_use: Algorithm::Cubic, cause: None }));
+    path.round(3);
+    path.lose();
+    path.controller.release_memory();
+    assert!(has_judge(&path));
+}
+
 #[test]
 fn a_larger_datagram_enlarges_the_initial_window() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {

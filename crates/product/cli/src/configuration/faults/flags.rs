@@ -53,6 +53,12 @@ pub(super) const OF_FLAGS: &[Fault] = &[
     ("listen = 1\ncert = 'c.pem'\n", Meaning, "2:1", "\"cert\" is no use without \"key\""),
     ("listen = 1\nkey = 'c.pem'\n", Meaning, "2:1", "\"key\" is no use without \"cert\""),
     (
+        "spin = 1\ncongestion = 'bbr'\ncareful-resume = 'on'\n",
+        Meaning,
+        "3:1",
+        "\"careful-resume\" on has no use with \"congestion\" bbr, which measures each path anew: leave one of them out",
+    ),
+    (
         "spin = 1\ncert = 'c'\nkey = 'k'\n",
         Meaning,
         "2:1",

@@ -169,7 +169,7 @@ fn nothing_is_observed_where_round_trips_are_short() {
     let now = sent_at + rtt;
     let acked = AckedBytes { rtt, ..Sender { now, ..Sender::new(None) }.acked(12_000, sent_at, 0) };
     controller.on_ack(now, &acked);
-    assert!(controller.beside.is_none(), "later acknowledgements cost nothing more");
+    assert!(controller.resume.is_none(), "later acknowledgements cost nothing more");
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn each_end_of_each_connection_may_have_a_controller_of_its_own() {
         pair.transfer(300_000);
         assert_eq!((pair.client().congestion(), pair.server().congestion()), (client, server));
         // The choice is the connection's, not the configuration's.
-        assert_eq!(pair.config.transport.congestion, Algorithm::Cubic);
+        assert_eq!(pair.config.transport.congestion, Algorithm::Auto);
     }
 }
 
@@ -40,7 +40,7 @@ fn a_choice_that_comes_too_late_is_refused() {
     pair.run(12);
     assert_eq!(pair.client().set_congestion(Algorithm::Bbr), Err(AlreadySending));
     assert_eq!(pair.server().set_congestion(Algorithm::Bbr), Err(AlreadySending));
-    assert_eq!(pair.server().congestion(), Algorithm::Cubic);
+    assert_eq!(pair.server().congestion(), Algorithm::Auto);
 }
 
 /// RFC 9000 §5.1.1: lost, the client would retire one ID where the server asks for two, and be closed for it.
