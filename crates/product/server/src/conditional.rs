@@ -14,6 +14,16 @@ pub(crate) struct Validators {
     pub(crate) etag: Value,
     /// When it was last modified, in seconds since 1970, if that is known.
     pub(crate) modified_s: Option<u64>,
+    /// The same as the field Last-Modified says it.
+    pub(crate) modified_text: Option<Value>,
+}
+
+impl Validators {
+    /// Of what was modified at `modified_s`, if that is known.
+    pub(crate) fn new(etag: Value, modified_s: Option<u64>) -> Validators {
+        let modified_text = modified_s.map(|at| Value::copied(&date::http_date(at)));
+        Validators { etag, modified_s, modified_text }
+    }
 }
 
 /// What the preconditions say.
@@ -121,7 +131,7 @@ mod tests {
     const LATER: &str = "Sat, 21 Nov 2026 04:31:21 GMT";
 
     fn validators() -> Validators {
-        Validators { etag: Value::Static("\"now\""), modified_s: Some(MODIFIED) }
+        Validators::new(Value::Static("\"now\""), Some(MODIFIED))
     }
 
     fn head(fields: &[(&str, &str)]) -> Head {

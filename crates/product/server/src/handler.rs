@@ -68,7 +68,6 @@ pub struct Files {
     path: Vec<u8>,
 }
 
-#[expect(clippy::large_enum_variant, reason = "it lives for a call, and is nearly always the large one")]
 enum Lookup {
     Representation(Representation),
     Folder,
@@ -363,7 +362,7 @@ impl Files {
             Verdict::Proceed => {}
             Verdict::NotModified => {
                 let mut fields = self.fields();
-                fields.push("etag", found.validators.etag);
+                fields.push("etag", found.validators.etag.clone());
                 push_all(&mut fields, found.fields);
                 return Response { status: 304, fields, body: Body::Empty };
             }

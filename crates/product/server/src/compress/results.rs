@@ -5,6 +5,7 @@
 //! §8.8.3.3). What is not worth coding is remembered as that. A request that finds too much under way gets its file as it is.
 
 use super::coding::Coding;
+use crate::conditional::Validators;
 use crate::files::cache::Identity;
 use crate::kept_work::{Bounds, KeptWork, Known};
 use crate::lookups::read_whole;
@@ -32,8 +33,8 @@ pub(crate) type Key = (Identity, Coding);
 #[derive(Clone, Debug)]
 pub(crate) struct Coded {
     pub(crate) bytes: Bytes,
-    /// With its quotes, strong.
-    pub(crate) etag: Value,
+    /// With an entity tag of its own.
+    pub(crate) validators: Arc<Validators>,
 }
 
 /// The bytes to be coded.
@@ -88,7 +89,8 @@ fn code((identity, coding): Key, content: Content) -> Option<Coded> {
     let digest = Sha256::digest(&coded);
     let digest = digest.iter().take(8).fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
     let etag = Value::from(format!("\"{digest:016x}-{}\"", coding.name()));
-    Some(Coded { bytes: Bytes::from(coded.into_boxed_slice()), etag })
+    let validators = Arc::new(Validators::new(etag, identity.modified_s()));
+    Some(Coded { bytes: Bytes::from(coded.into_boxed_slice()), validators })
 }
 
 #[cfg(test)]
@@ -100,16 +102,16 @@ mod tests {
         let key = |size| (Identity::of_size(size), Coding::Gzip);
         let again = Bytes::from(b"again ".repeat(1_000));
         let first = code(key(6_000), Content::Memory(again.clone())).unwrap();
-        assert!(first.etag.as_bytes().ends_with(b"-gzip\"") && first.bytes.len() < 200);
+        assert!(first.validators.etag.as_bytes().ends_with(b"-gzip\"") && first.bytes.len() < 200);
         let other = code(key(6_000), Content::Memory(Bytes::from(b"other ".repeat(1_000)))).unwrap();
-        assert_ne!(other.etag, first.etag);
+        assert_ne!(other.validators.etag, first.validators.etag);
         assert!(code(key(1), Content::Memory(Bytes::from_static(b"x"))).is_none());
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), &again).unwrap();
         let open = || Arc::new(OpenFile::new(std::fs::File::open(file.path()).unwrap().into()));
         let now = Identity::of(&rustix::fs::stat(file.path()).unwrap());
         let read = code((now, Coding::Gzip), Content::File(open())).unwrap();
-        assert_eq!((read.bytes, read.etag), (first.bytes, first.etag));
+        assert_eq!((read.bytes, &read.validators.etag), (first.bytes, &first.validators.etag));
         assert!(code(key(6_000), Content::File(open())).is_none(), "another state");
     }
 

@@ -112,11 +112,20 @@ impl Identity {
         Identity { device: 1, inode: 2, size, modified: (3, 4), changed: (5, 6) }
     }
 
-    /// An entity tag of modification time (nanoseconds) and size; and the time in seconds unless it is before 1970.
-    pub(crate) fn validators(&self) -> Validators {
+    /// An entity tag of modification time (nanoseconds) and size.
+    pub(crate) fn etag(&self) -> Value {
         let (seconds, nanoseconds) = self.modified;
-        let etag = Value::from(format!("\"{seconds:x}.{nanoseconds:x}-{:x}\"", self.size));
-        Validators { etag, modified_s: u64::try_from(seconds).ok() }
+        Value::from(format!("\"{seconds:x}.{nanoseconds:x}-{:x}\"", self.size))
+    }
+
+    /// The tag and the time of modification.
+    pub(crate) fn validators(&self) -> Validators {
+        Validators::new(self.etag(), self.modified_s())
+    }
+
+    /// When it was modified, in seconds since 1970, unless it was before.
+    pub(crate) fn modified_s(&self) -> Option<u64> {
+        u64::try_from(self.modified.0).ok()
     }
 }
 
@@ -124,9 +133,7 @@ impl Identity {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) identity: Identity,
-    pub(crate) validators: Validators,
-    /// The Last-Modified field, if there is one.
-    pub(crate) modified_text: Option<Value>,
+    pub(crate) validators: Arc<Validators>,
     pub(crate) content_type: &'static str,
     content: Content,
     /// When the file system was last asked.
@@ -163,9 +170,8 @@ impl Entry {
     }
 
     fn new(identity: Identity, content_type: &'static str, content: Content, checked: Moment) -> Entry {
-        let validators = identity.validators();
-        let modified_text = validators.modified_s.map(|at| Value::copied(&crate::date::http_date(at)));
-        Entry { identity, validators, modified_text, content_type, content, checked, fields: None }
+        let validators = Arc::new(identity.validators());
+        Entry { identity, validators, content_type, content, checked, fields: None }
     }
 
     /// Where its bytes come from; `None` when the descriptor was closed in the meantime.

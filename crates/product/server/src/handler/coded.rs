@@ -5,6 +5,7 @@ use super::{Files, Lookup};
 use crate::body::Source;
 use crate::compress::results::{Content, Key};
 use crate::compress::{Accepted, Coding, Compression, Siblings};
+use crate::conditional::Validators;
 use crate::files::root::OpenError;
 use crate::kept_work::Known;
 use crate::readers::ResultWaker;
@@ -131,16 +132,13 @@ impl Files {
         match coder.compression.results.find(&key) {
             // Coded it is no smaller, or too many others are being coded.
             Known::Done(None) | Known::Busy => Ok(found),
-            Known::Done(Some(coded)) => {
-                let mut found = Representation {
-                    size: coded.bytes.len() as u64,
-                    source: Source::Memory(coded.bytes),
-                    coding: Some(coding),
-                    ..found
-                };
-                found.validators.etag = coded.etag;
-                Ok(found)
-            }
+            Known::Done(Some(coded)) => Ok(Representation {
+                size: coded.bytes.len() as u64,
+                source: Source::Memory(coded.bytes),
+                validators: coded.validators,
+                coding: Some(coding),
+                ..found
+            }),
             Known::Nothing => {
                 let content = match &found.source {
                     Source::Memory(bytes) => Content::Memory(bytes.clone()),
@@ -157,17 +155,16 @@ impl Files {
 impl Representation {
     /// The representation of the file at `path` that this one is, which lies beside it.
     fn beside(self, coding: Coding, path: &[u8]) -> Representation {
-        let mut found = Representation {
+        // Both files could have one time and size.
+        let etag = String::from_utf8_lossy(self.validators.etag.as_bytes());
+        let etag = Value::from(format!("{}-{}\"", etag.trim_end_matches('"'), coding.name()));
+        Representation {
             content_type: crate::content_type::of(path),
+            validators: Arc::new(Validators { etag, ..Validators::clone(&self.validators) }),
             coding: Some(coding),
             fields: VARY,
             whole: None,
             ..self
-        };
-        // Both files could have one time and size.
-        let etag = String::from_utf8_lossy(found.validators.etag.as_bytes());
-        let etag = format!("{}-{}\"", etag.trim_end_matches('"'), coding.name());
-        found.validators.etag = Value::from(etag);
-        found
+        }
     }
 }

@@ -20,8 +20,7 @@ pub(super) struct Representation {
     pub(super) source: Source,
     pub(super) size: u64,
     pub(super) content_type: &'static str,
-    pub(super) validators: Validators,
-    pub(super) modified_text: Option<Value>,
+    pub(super) validators: Arc<Validators>,
     /// The coding of the source's bytes.
     pub(super) coding: Option<Coding>,
     /// Fields beside those that every representation has.
@@ -44,8 +43,7 @@ impl Representation {
             source: entry.source(pool)?,
             size: entry.identity.size(),
             content_type: entry.content_type,
-            validators: entry.validators.clone(),
-            modified_text: entry.modified_text.clone(),
+            validators: Arc::clone(&entry.validators),
             coding: None,
             fields: &[],
             whole: None,
@@ -57,8 +55,7 @@ impl Representation {
             size: listed.bytes.len() as u64,
             source: Source::Memory(listed.bytes),
             content_type: view.content_type(),
-            validators: Validators { etag: listed.etag, modified_s: None },
-            modified_text: None,
+            validators: Arc::new(Validators::new(listed.etag, None)),
             coding: None,
             fields: listing::FIELDS,
             whole: None,
@@ -83,7 +80,7 @@ impl Representation {
                 Representation {
                     source: Source::Memory(Bytes::from(text.into_bytes())),
                     content_type,
-                    validators: Validators { etag, modified_s: None },
+                    validators: Arc::new(Validators::new(etag, None)),
                     ..Representation::generated(size)
                 }
             }
@@ -97,8 +94,7 @@ impl Representation {
             source: Source::Generated,
             size,
             content_type: content_type::UNKNOWN,
-            validators: Validators { etag, modified_s: None },
-            modified_text: None,
+            validators: Arc::new(Validators::new(etag, None)),
             coding: None,
             fields: &[],
             whole: None,
@@ -125,7 +121,7 @@ impl Representation {
         push_all(fields, self.fields);
         // RFC 9110 §8.8.2.1: never a date in the future.
         let is_past = self.validators.modified_s.is_some_and(|modified| modified <= clock.unix_s());
-        if let Some(text) = self.modified_text.as_ref().filter(|_| is_past) {
+        if let Some(text) = self.validators.modified_text.as_ref().filter(|_| is_past) {
             fields.push("last-modified", text.clone());
         }
     }

@@ -124,7 +124,7 @@ impl Store {
         let stat = rustix::fs::fstat(&partial.file).map_err(of_errno)?;
         // The file is there; what a crash would leave of it is the file system's affair where this fails.
         let _ = rustix::fs::fsync(folder);
-        Ok(Stored { is_new: old.is_none(), etag: Identity::of(&stat).validators().etag })
+        Ok(Stored { is_new: old.is_none(), etag: Identity::of(&stat).etag() })
     }
 }
 

@@ -76,6 +76,7 @@ impl SendBuffer {
         self.retained
     }
 
+    #[inline]
     pub(super) fn push(&mut self, bytes: Bytes) {
         let len = bytes.len() as u64;
         self.append(len, Data::Shared(bytes));
@@ -92,6 +93,7 @@ impl SendBuffer {
         }
     }
 
+    #[inline]
     fn append(&mut self, len: u64, data: Data) {
         if len > 0 {
             self.chunks.push_back(Chunk { start: self.end, data });
