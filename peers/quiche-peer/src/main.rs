@@ -57,7 +57,7 @@ impl BufFactory for Lent {
 struct Serve {
     #[command(flatten)]
     options: Options,
-    /// Write {"port"} as JSON here once listening
+    /// Write {"port", "with"} as JSON here once listening
     #[arg(long)]
     ready_file: Option<PathBuf>,
     /// Exit when this many connections have ended
@@ -142,7 +142,10 @@ impl Server {
         if let Some(path) = &serve.ready_file {
             // By rename, so that no reader sees half of it.
             let unfinished = path.with_extension("unfinished");
-            std::fs::write(&unfinished, format!("{{\"port\":{}}}", local.port()))?;
+            std::fs::write(
+                &unfinished,
+                format!("{{\"port\":{},\"with\":\"{}\"}}", local.port(), site::versions(&["quiche"])),
+            )?;
             std::fs::rename(unfinished, path)?;
         }
         let payload_size = usize::from(options.payload_size);

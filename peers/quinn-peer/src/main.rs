@@ -66,7 +66,7 @@ pub(crate) struct Listen {
     /// Address and port; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:0")]
     pub(crate) listen: SocketAddr,
-    /// Write {"address", "port"} as JSON here once listening
+    /// Write {"address", "port", "with"} as JSON here once listening
     #[arg(long)]
     ready_file: Option<PathBuf>,
 }
@@ -76,7 +76,9 @@ impl Listen {
     pub(crate) fn announce(&self, address: SocketAddr) -> Result<(), Error> {
         eprintln!("listening on {address}");
         if let Some(path) = &self.ready_file {
-            let ready = serde_json::json!({ "address": address.to_string(), "port": address.port() });
+            let with = site::versions(&["quinn", "h3"]);
+            let ready =
+                serde_json::json!({ "address": address.to_string(), "port": address.port(), "with": with });
             write_by_rename(path, &ready.to_string())?;
         }
         Ok(())

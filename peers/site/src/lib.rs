@@ -55,8 +55,13 @@ pub struct Options {
 
 /// Tells the process that started us where we listen, and which published crates do it.
 pub fn announce(address: SocketAddr, crates: &[&str]) {
+    println!("listening on {address} with {}", versions(crates));
+}
+
+/// Published crates with their versions.
+pub fn versions(crates: &[&str]) -> String {
     let versions: Vec<String> = crates.iter().map(|name| format!("{name} {}", version_of(name))).collect();
-    println!("listening on {address} with {}", versions.join(", "));
+    versions.join(", ")
 }
 
 /// The version of a crate that the lock file names.

@@ -18,6 +18,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::course::{CourseWatch, Interval};
 use crate::environment::Environment;
 use crate::estimate::Estimate;
 use crate::method::Method;
@@ -101,6 +102,8 @@ pub struct Trial {
     pub datagrams: u64,
     /// The path that the server says it used, with its mode.
     pub path_in_use: String,
+    /// What the server did meanwhile.
+    pub course: Vec<Interval>,
 }
 
 /// A path and its trials.
@@ -243,7 +246,9 @@ fn trial(plan: &DataPathsPlan, pair: &ProgramPair<'_>, method: Method) -> io::Re
     let url = server.url(&format!("bytes/{}", plan.bytes));
     let arguments = [&[url.as_str(), "--discard"][..], &quic].concat();
     let patience = Duration::from_secs_f64(30.0 + plan.bytes as f64 / 20e6);
+    let watch = CourseWatch::start(server.id(), pair.site.interface(End::Server));
     let (client, lines) = pair.fetch(Method::Gso, &plan.cores[1..], &arguments, patience)?;
+    let course = watch.finish();
     let (cpu_after, busy_after) = (cpu::seconds_of(server.id()).ok_or_else(gone)?, busy(plan));
     let (_, summary) = server.finish(pair.stop)?;
     let line = lines.first().ok_or_else(|| io::Error::other("the client printed no figures"))?;
@@ -266,6 +271,7 @@ fn trial(plan: &DataPathsPlan, pair: &ProgramPair<'_>, method: Method) -> io::Re
         payload_mean: number(&summary, "sent_bytes")? / datagrams.max(1.0),
         datagrams: datagrams as u64,
         path_in_use: path_in_use(&summary),
+        course,
     })
 }
 

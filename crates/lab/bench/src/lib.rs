@@ -1,6 +1,7 @@
 //! Experiments, processes, pinning, CPU accounting, statistics.
 #![forbid(unsafe_code)]
 
+pub mod course;
 pub mod datapaths;
 pub mod environment;
 pub mod estimate;

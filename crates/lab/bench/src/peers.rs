@@ -166,6 +166,8 @@ pub struct Comparison {
     pub cipher: &'static str,
     /// The congestion controller of all.
     pub congestion: &'static str,
+    /// The versions of all implementations.
+    pub versions: Vec<String>,
     /// The table.
     pub rows: Vec<Row>,
     /// tercel's server beside the others, for the same client; and what a default buffer leaves of the goodput.
@@ -202,11 +204,14 @@ pub fn run(
 struct Measured {
     cells: Vec<(Cell, Vec<Trial>)>,
     roofline: Vec<Roofline>,
+    /// Of all servers that ran, each once.
+    versions: Vec<String>,
 }
 
 impl Measured {
     fn new(cells: Vec<Cell>) -> Measured {
-        Measured { cells: cells.into_iter().map(|cell| (cell, Vec::new())).collect(), roofline: Vec::new() }
+        let cells = cells.into_iter().map(|cell| (cell, Vec::new())).collect();
+        Measured { cells, roofline: Vec::new(), versions: Vec::new() }
     }
 
     fn rounds(
@@ -220,7 +225,10 @@ impl Measured {
             for place in 0..self.cells.len() {
                 let place = if round % 2 == 0 { place } else { self.cells.len() - 1 - place };
                 let Some((cell, trials)) = self.cells.get_mut(place) else { continue };
-                let trial = implementation::measure(*cell, plan, ground, stop)?;
+                let (trial, version) = implementation::measure(*cell, plan, ground, stop)?;
+                if !self.versions.contains(&version) {
+                    self.versions.push(version);
+                }
                 let counted =
                     if round == 0 { "warm-up".to_owned() } else { format!("{round}/{}", plan.trials) };
                 progress(&table::trial_line(*cell, &counted, &trial));
@@ -241,7 +249,7 @@ impl Measured {
     }
 
     fn conclude(self, plan: &PeersPlan, environment: Environment, problem: Option<String>) -> Comparison {
-        let Measured { cells, roofline } = self;
+        let Measured { cells, roofline, versions } = self;
         let rows: Vec<Row> = cells.into_iter().map(|(cell, trials)| row(cell, trials, &roofline)).collect();
         let notes = notes(plan, &rows);
         Comparison {
@@ -249,6 +257,7 @@ impl Measured {
             environment,
             cipher: "TLS13_AES_128_GCM_SHA256",
             congestion: "cubic",
+            versions,
             findings: findings::of(&rows),
             rows,
             roofline,

@@ -15,6 +15,7 @@ use report::model::{Axis, Block, Cell, Plot, PlotKind, Point, Row, Series, Study
 
 use crate::ceiling::{self, Ceiling};
 use crate::context::Context;
+use crate::courses;
 use crate::downloads::{DownloadRun, DownloadSeries, Trial, saving};
 use crate::profiles::{self, Look};
 
@@ -142,15 +143,31 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         seconds: 0.0,
         raw: serde_json::json!({ "places": measured, "roofline": ceiling }),
     };
+    look_closer(context, &measured, &mut study);
+    study.seconds = cpu::clock_seconds() - began;
+    Ok(study)
+}
+
+/// Adds what the sender did in the course of trials, and profiles of it.
+fn look_closer(
+    context: &mut Context<'_>,
+    measured: &[(&'static str, Vec<DownloadSeries>)],
+    study: &mut Study,
+) {
+    let rounds: Vec<_> = measured
+        .iter()
+        .flat_map(|(place, lanes)| {
+            lanes.iter().map(move |lane| lane.rounds(format!("{place}: {}", lane.name)))
+        })
+        .collect();
+    study.blocks.extend(courses::blocks(&rounds));
     // Where acknowledgements are what costs.
     let looks = WAYS.map(|(name, flags)| {
         let flags = [&SIZE, flags].concat();
         let series = DownloadSeries::apart(name, Method::Plain, &flags, &[&flags[..], &ONE_BY_ONE].concat());
         Look::at_download(series, || Ok(Site::Loopback))
     });
-    profiles::add(context, looks.into(), &mut study);
-    study.seconds = cpu::clock_seconds() - began;
-    Ok(study)
+    profiles::add(context, looks.into(), study);
 }
 
 fn problems(place: &str, lanes: &[DownloadSeries]) -> Vec<String> {

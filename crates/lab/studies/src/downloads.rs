@@ -12,6 +12,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bench::course::{CourseWatch, Interval};
 use bench::estimate::Estimate;
 use bench::method::Method;
 use bench::pair::{ProgramPair, number};
@@ -23,6 +24,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::context::Context;
+use crate::courses::Rounds;
 
 /// Which program downloads, and over what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -55,7 +57,7 @@ pub(crate) struct DownloadSeries {
 }
 
 /// What one download was like.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Trial {
     /// CPU seconds for 10^9 bytes of content.
     pub(crate) server_cpu_s_per_gb: f64,
@@ -76,6 +78,8 @@ pub(crate) struct Trial {
     pub(crate) handed_off: f64,
     /// Whether the kernel held the server's trains until they departed.
     pub(crate) departure_times: bool,
+    /// What the server did meanwhile.
+    pub(crate) course: Vec<Interval>,
 }
 
 /// Downloads of several series, in turns.
@@ -133,6 +137,11 @@ impl DownloadSeries {
         } else {
             Cell::Trials(Summary::of(self.values(figure)), digits)
         }
+    }
+
+    /// The courses of its trials, under this name.
+    pub(crate) fn rounds(&self, name: String) -> Rounds<'_> {
+        Rounds { name, courses: self.trials.iter().map(|trial| &trial.course[..]).collect() }
     }
 
     /// The server's CPU time for the same content over that of another lane.
@@ -203,7 +212,9 @@ impl DownloadRun<'_> {
         let url = server.url(&format!("bytes/{}", self.bytes));
         let seconds_of = |id| cpu::seconds_of(id).ok_or_else(|| io::Error::other("the server has gone"));
         let before = seconds_of(server.id())?;
+        let watch = CourseWatch::start(server.id(), pair.site.interface(End::Server));
         let told = self.download(pair, lane, (&url, client_core))?;
+        let course = watch.finish();
         let server_cpu_s = seconds_of(server.id())? - before;
         let (_, summary) = server.finish(pair.stop)?;
         if told.bytes < self.bytes as f64 {
@@ -215,6 +226,7 @@ impl DownloadRun<'_> {
             megabytes_per_second: told.bytes / told.seconds / 1e6,
             server_share: server_cpu_s / told.seconds,
             client_share: told.cpu_s / told.seconds,
+            course,
             ..Trial::default()
         };
         if lane.asker == Asker::Get {

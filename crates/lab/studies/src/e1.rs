@@ -15,6 +15,7 @@ use report::model::{Axis, Block, Cell, Plot, PlotKind, Point, Row, Series, Study
 
 use crate::ceiling::{self, Ceiling};
 use crate::context::Context;
+use crate::courses::{self, Rounds};
 
 const COLUMNS: [&str; 9] = [
     "content, MB/s",
@@ -57,12 +58,15 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
             .to_owned(),
         method: method(&found),
         findings: findings(&found),
-        blocks: vec![
+        blocks: [
             Block::Table(table(&found, &ceiling)),
             Block::Plot(rates(&found)),
             Block::Plot(costs(&found)),
             Block::Plot(course(&found)),
-        ],
+        ]
+        .into_iter()
+        .chain(courses::blocks(&contestants(&found)))
+        .collect(),
         notes: notes(&found),
         problem,
         seconds: 0.0,
@@ -222,6 +226,15 @@ fn course(found: &DataPaths) -> Plot {
         y: Axis { label: "content, MB/s".to_owned(), ..Axis::default() },
         series: measured(found).map(line).collect(),
     }
+}
+
+fn contestants(found: &DataPaths) -> Vec<Rounds<'_>> {
+    measured(found)
+        .map(|row| Rounds {
+            name: row.method.name().to_owned(),
+            courses: row.trials.iter().map(|trial| &trial.course[..]).collect(),
+        })
+        .collect()
 }
 
 /// AF_XDP in its better mode against each way through the kernel.

@@ -22,7 +22,9 @@ use report::stats::{Ratio, Summary};
 use serde_json::json;
 use trial::{CONNECTIONS, HOLD, Scenario, Trial};
 
+use crate::ceiling::{self, Ceiling};
 use crate::context::Context;
+use crate::courses::{self, Rounds};
 use crate::downloads::DownloadSeries;
 use crate::profiles::{self, Look};
 
@@ -51,6 +53,9 @@ const SCENARIOS: [Scenario; 4] = [
     Scenario { name: "no ceiling, 65507", flags: &[], payload: 65_507, published: None },
 ];
 
+/// The column of the share of the roofline.
+const SHARE: usize = 4;
+
 /// Runs the study.
 ///
 /// # Errors
@@ -59,16 +64,22 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let began = cpu::clock_seconds();
     let bytes = context.scaled(1_000_000_000, 100_000_000);
     let (mut trials, mut failures) = (Vec::new(), Vec::new());
-    let measured = measure(context, bytes, (&mut trials, &mut failures));
+    let mut ceilings = SCENARIOS.map(|_| Ceiling::default());
     let mut study = Study { method: method(bytes), ..about() };
+    let measured = measure(context, bytes, (&mut trials, &mut failures)).and_then(|()| {
+        SCENARIOS.iter().zip(&mut ceilings).try_for_each(|(scenario, ceiling)| {
+            let work = (scenario.payload, bytes as f64 / 1e9);
+            (0..TRIALS).try_for_each(|_| ceiling.try_measure(context, work, &mut study.notes))
+        })
+    });
     study.notes.extend(failures.into_iter().map(|Failure { how, scenario, why }| {
         format!("Server with {how}, {scenario}: left out from the trial on that failed: {why}")
     }));
     for (method, how) in SENDING {
         let by_it: Vec<&Trial> = trials.iter().filter(|trial| trial.method == method).collect();
-        add_trials(&mut study, how, &by_it);
+        add_trials(&mut study, how, (&by_it, &ceilings), bytes);
     }
-    let mut raw = json!({ "trials": trials });
+    let mut raw = json!({ "trials": trials, "rooflines": ceilings });
     let stop = context.stop;
     let searched = measured.and_then(|()| {
         context.tell("e2: searches, in the simulator");
@@ -168,6 +179,7 @@ fn method(bytes: u64) -> Vec<String> {
         "Kernel UDP. The server sends with a system call for each packet, as the published one did, and in trains (GSO); the \
          client always receives with GRO. The same settings of the search at both ends."
             .into(),
+        ceiling::method("after all, for each size of packets"),
         "Payloads are those on the wire, from the server's counters: bytes by datagrams, handshakes and acknowledgements included.".into(),
         "Published: LSQUIC, another machine; by them a server at full load. The searches and the paths that change are simulated: \
          100 Mbit/s, 20 ms, exact and the same in every run."
@@ -176,7 +188,7 @@ fn method(bytes: u64) -> Vec<String> {
 }
 
 /// The trials of a way of sending as a table, a picture and findings.
-fn add_trials(study: &mut Study, how: &str, trials: &[&Trial]) {
+fn add_trials(study: &mut Study, how: &str, (trials, ceilings): (&[&Trial], &[Ceiling]), bytes: u64) {
     let of = |scenario: &Scenario| {
         trials.iter().copied().filter(|trial| trial.scenario == scenario.name).collect::<Vec<_>>()
     };
@@ -184,7 +196,7 @@ fn add_trials(study: &mut Study, how: &str, trials: &[&Trial]) {
     let base = seconds(&SCENARIOS[0]);
     let mut rows = Vec::new();
     let mut medians = Vec::new();
-    for scenario in &SCENARIOS {
+    for (scenario, ceiling) in SCENARIOS.iter().zip(ceilings) {
         let trials = of(scenario);
         if trials.is_empty() {
             continue;
@@ -192,7 +204,11 @@ fn add_trials(study: &mut Study, how: &str, trials: &[&Trial]) {
         let summary = Summary::of(seconds(scenario));
         let less = less_time(summary.median, Summary::of(base.iter().copied()).median);
         medians.push((scenario, summary.median, less));
-        rows.push(row(scenario, &trials, (summary, less), &base));
+        let content = CONNECTIONS as f64 * bytes as f64 / 1e6;
+        let share = ceiling.share(trials.iter().map(|trial| content / trial.seconds));
+        let mut row = row(scenario, &trials, (summary, less), &base);
+        row.cells.insert(SHARE, share);
+        rows.push(row);
         study.notes.extend(trials.iter().filter_map(|trial| trial.doubt(scenario)));
     }
     rows.extend(SCENARIOS.iter().filter_map(published));
@@ -217,6 +233,7 @@ fn add_trials(study: &mut Study, how: &str, trials: &[&Trial]) {
         "median, s",
         "less time than off, %",
         "time by that of off",
+        "share of roofline, %",
         "payload on the wire, mean, bytes",
         "packet size at the end, bytes",
         "search, ms",
@@ -231,6 +248,11 @@ fn add_trials(study: &mut Study, how: &str, trials: &[&Trial]) {
         rows,
     }));
     study.blocks.push(Block::Plot(plot(how, &medians)));
+    let rounds = SCENARIOS.map(|scenario| Rounds {
+        name: format!("{how}: {}", scenario.name),
+        courses: of(&scenario).into_iter().map(|trial| &trial.course[..]).collect(),
+    });
+    study.blocks.extend(courses::blocks(&rounds));
 }
 
 /// By how many percent `seconds` is less than `base`.
@@ -266,7 +288,7 @@ fn published(scenario: &Scenario) -> Option<Row> {
     let base = SCENARIOS[0].published?;
     let less = if seconds < base { Cell::Number(less_time(seconds, base), 0) } else { Cell::Empty };
     let mut cells = vec![Cell::Empty, Cell::Number(seconds, 1), less];
-    cells.resize(10, Cell::Empty);
+    cells.resize(11, Cell::Empty);
     Some(Row { name: format!("{}, LSQUIC as published", scenario.name), is_published: true, cells })
 }
 

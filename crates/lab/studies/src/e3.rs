@@ -24,6 +24,7 @@ use profile::Profile;
 use report::model::{Block, Study};
 
 use crate::context::Context;
+use crate::courses::{self, Rounds};
 use crate::profiles::{self, Look};
 use series::VariantTrials;
 use trial::{Load, Service, TrialSite};
@@ -265,6 +266,8 @@ fn blocks(scope: &Scope, single: &[VariantTrials], paired: &[VariantTrials], cor
         blocks.push(Block::Plot(plots::latencies(single, which)));
         blocks.push(Block::Table(tables::latencies(single, scope.sweep, which)));
     }
+    let rounds: Vec<Rounds<'_>> = single.iter().map(|lane| lane.rounds(1)).collect();
+    blocks.extend(courses::blocks(&rounds));
     if paired.iter().any(|lane| !lane.points.is_empty()) {
         let title = "Requests a second on two connections and two workers";
         blocks.push(Block::Table(tables::sweep(title, paired, scope.paired_sweep)));

@@ -8,9 +8,10 @@ use std::io;
 use report::model::{Axis, Block, Cell, Plot, PlotKind, Row, Series, Study, Table};
 
 use crate::contestants::client::{Client, Work};
-use crate::contestants::race::{EntryResult, Race, RaceEntry};
+use crate::contestants::race::{EntryResult, Race, RaceEntry, contestants};
 use crate::contestants::{Contestant, Http, SMALL, TestSite, look, words};
 use crate::context::Context;
+use crate::courses;
 use crate::profiles;
 
 /// Seconds for a million requests, their deviation where it was published, and CPU of the server in percent.
@@ -79,6 +80,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         seconds: 0.0,
         raw: serde_json::to_value(&lanes)?,
     };
+    study.blocks.extend(courses::blocks(&contestants(&lanes, |lane| lane.who.name().to_owned())));
     profiles::add(context, race.looks(&lanes, |lane| lane.who.name().to_owned()), &mut study);
     study.seconds = cpu::clock_seconds() - began;
     Ok(study)

@@ -12,9 +12,10 @@ use report::model::{Axis, Block, Cell, Plot, PlotKind, Row, Series, Study, Table
 
 use crate::ceiling::{self, Ceiling};
 use crate::contestants::client::{Client, Work};
-use crate::contestants::race::{EntryResult, Race, RaceEntry, Trial};
+use crate::contestants::race::{EntryResult, Race, RaceEntry, Trial, contestants};
 use crate::contestants::{Contestant, Http, InstalledServers, LARGE, TestSite, look, words};
 use crate::context::Context;
+use crate::courses;
 use crate::profiles;
 
 /// Seconds for 400 requests of 10 MB, and their deviation where it was published.
@@ -116,6 +117,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         seconds: 0.0,
         raw: serde_json::json!({ "lanes": lanes, "different": different, "roofline": ceiling }),
     };
+    study.blocks.extend(courses::blocks(&contestants(&lanes, name)));
     let looks = [&lanes, &different].into_iter().flat_map(|lanes| race.looks(lanes, name_with_files));
     profiles::add(context, looks.collect(), &mut study);
     study.seconds = cpu::clock_seconds() - began;

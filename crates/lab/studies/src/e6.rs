@@ -26,6 +26,7 @@ use self::pairing::Pairing;
 use self::techniques::{ELSEWHERE, IN_CONNECTIONS, PAYLOAD, SIZE, TECHNIQUES, Technique};
 use crate::ceiling::{self, Ceiling};
 use crate::context::Context;
+use crate::courses;
 use crate::downloads::{Asker, DownloadRun, DownloadSeries};
 use crate::profiles::{self, Look};
 
@@ -111,6 +112,9 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
             "roofline": measured.ceiling,
         }),
     };
+    let contestants = measured.everything.iter().chain(&measured.versions);
+    let rounds: Vec<_> = contestants.map(|series| series.rounds(series.name.clone())).collect();
+    study.blocks.extend(courses::blocks(&rounds));
     // What is left between the versions is the question.
     let looks = VERSIONS.map(|(name, flag)| Look::at_download(version(name, flag), profiles::veth));
     profiles::add(context, looks.into(), &mut study);

@@ -21,6 +21,7 @@ use report::model::{Block, Study};
 
 use crate::contestants::{Contestant, Http, Installed, InstalledServers, TestSite, look};
 use crate::context::Context;
+use crate::courses::{self, Rounds};
 use crate::profiles::{self, Look};
 use first_byte::FirstBytes;
 use floor::Floor;
@@ -67,6 +68,8 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         seconds: 0.0,
         raw: serde_json::json!({ "rows": rows, "floor": floor, "first_bytes": first_bytes }),
     };
+    let rounds: Vec<Rounds<'_>> = rows.iter().map(HandshakeRow::rounds).collect();
+    study.blocks.extend(courses::shares(&rounds));
     profiles::add(context, looks(&rows, &ground), &mut study);
     study.seconds = cpu::clock_seconds() - began;
     Ok(study)

@@ -26,6 +26,7 @@ use report::model::{Block, Study};
 
 use crate::contestants::{Http, TestSite, look};
 use crate::context::Context;
+use crate::courses::{self, Rounds};
 use lane::{CellResult, Lane};
 use plan::{MEGABYTE, PAGE, Plan, PlannedCell};
 use sender::{Sender, senders};
@@ -33,6 +34,9 @@ use trial::Surroundings;
 
 /// The kernel's controllers of TCP.
 const KERNEL_HAS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+
+/// Cells whose downloads last for seconds, and whose senders differ: late packets, a deep queue, jitter.
+const DRAWN: [&str; 3] = ["30 % by 20 ms; 10 MB", "10 products; 10 MB", "up to 20 ms; 10 MB"];
 
 /// Runs the study.
 ///
@@ -63,6 +67,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     if !compared.is_empty() {
         blocks.push(Block::Table(words::beside_simulator(&compared)));
     }
+    blocks.extend(drawn(&results));
     let mut notes = absent;
     notes.extend(words::notes(&results));
     Ok(Study {
@@ -77,6 +82,23 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         seconds: cpu::clock_seconds() - began,
         raw: serde_json::json!({ "seeds": plan.seeds, "cells": results, "simulated": compared }),
     })
+}
+
+/// A plot of the rate of each sender over the cells that [`DRAWN`] names.
+fn drawn(results: &[CellResult]) -> Vec<Block> {
+    let of_cell = |cell: &CellResult| {
+        let contestants: Vec<Rounds<'_>> = cell
+            .lanes
+            .iter()
+            .map(|lane| Rounds {
+                name: lane.sender.clone(),
+                courses: lane.attempts.iter().map(|attempt| &attempt.course[..]).collect(),
+            })
+            .collect();
+        courses::sent(&format!("What left each sender, headers included; {}", cell.name), &contestants)
+    };
+    let is_drawn = |cell: &&CellResult| DRAWN.iter().any(|name| cell.name.contains(name));
+    results.iter().filter(is_drawn).filter_map(of_cell).collect()
 }
 
 /// A cell in which nothing has happened.

@@ -8,6 +8,7 @@ pub mod acks;
 pub mod ceiling;
 pub mod contestants;
 pub mod context;
+mod courses;
 mod downloads;
 pub mod e1;
 pub mod e2;

@@ -15,6 +15,7 @@ fn trials(goodput: [f64; 3], server: f64, payload_mean: f64) -> Vec<Trial> {
         payload_mean,
         datagrams: 1,
         path_in_use: "xdp driver".to_owned(),
+        course: Vec::new(),
     };
     goodput.map(trial).to_vec()
 }

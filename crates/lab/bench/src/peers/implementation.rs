@@ -63,8 +63,13 @@ pub(super) fn check(plan: &PeersPlan) -> io::Result<()> {
     )))
 }
 
-/// One transfer.
-pub(super) fn measure(cell: Cell, plan: &PeersPlan, ground: &Ground, stop: &AtomicBool) -> io::Result<Trial> {
+/// One transfer, and the server's version as its program says it.
+pub(super) fn measure(
+    cell: Cell,
+    plan: &PeersPlan,
+    ground: &Ground,
+    stop: &AtomicBool,
+) -> io::Result<(Trial, String)> {
     let Cell { client, server, .. } = cell;
     let ready = ground.folder.fresh("ready.json");
     let name = format!("the {} server", server.name());
@@ -72,6 +77,7 @@ pub(super) fn measure(cell: Cell, plan: &PeersPlan, ground: &Ground, stop: &Atom
     running.wait_ready(SHORT, stop, || ready.exists())?;
     let told = json(&std::fs::read_to_string(&ready)?)?;
     let port = told["port"].as_u64().ok_or_else(|| odd(&name, "port"))?;
+    let version = version(server, &told);
 
     let name = format!("the {} client", client.name());
     let patience = Duration::from_secs_f64(30.0 + plan.gigabytes * 20.0);
@@ -81,7 +87,18 @@ pub(super) fn measure(cell: Cell, plan: &PeersPlan, ground: &Ground, stop: &Atom
         running.ask_to_end();
     }
     let server = running.finish(SHORT, stop)?;
-    trial(client, &server, &received)
+    Ok((trial(client, &server, &received)?, version))
+}
+
+/// What a ready file says of the program.
+pub(super) fn version(who: Implementation, told: &Value) -> String {
+    match (who, told["with"].as_str()) {
+        (Implementation::Tercel, _) => format!("tercel {}", env!("CARGO_PKG_VERSION")),
+        (_, Some(version)) => version.to_owned(),
+        (_, None) => {
+            format!("{}, whose program does not say its version: peers/build makes it anew", who.name())
+        }
+    }
 }
 
 impl Implementation {

@@ -33,6 +33,7 @@ impl fmt::Display for Comparison {
             "{}, {}, {} bytes of UDP payload, servers on core {}, clients on core {}",
             self.cipher, self.congestion, plan.payload_size, plan.cores[0], plan.cores[1]
         )?;
+        writeln!(f, "{}", self.versions.join("; "))?;
         self.matrix(f, "Goodput in Gbit/s: mean and standard deviation", |row| &row.goodput_gbit_s)?;
         self.matrix(f, "CPU seconds of the server for 10^9 bytes", |row| &row.server_cpu_s_per_gb)?;
         self.matrix(f, "CPU seconds of the client for 10^9 bytes", |row| &row.client_cpu_s_per_gb)?;

@@ -20,12 +20,30 @@ fn comparison(
     let cell = |(client, buffer, server, trials): &(Implementation, Buffer, Implementation, &[Trial])| {
         (Cell { client: *client, buffer: *buffer, server: *server }, trials.to_vec())
     };
-    let measured = Measured { cells: cells.iter().map(cell).collect(), roofline: Vec::new() };
+    let measured = Measured {
+        cells: cells.iter().map(cell).collect(),
+        roofline: Vec::new(),
+        versions: vec!["quinn 0.11.9".to_owned()],
+    };
     measured.conclude(&plan(), Environment::here(), problem)
 }
 
 fn finding<'a>(result: &'a Comparison, of: &str) -> &'a Finding {
     result.findings.iter().find(|finding| finding.of.contains(of)).unwrap_or_else(|| panic!("{of}: {result}"))
+}
+
+/// Deleted, a comparison could not say which releases of others it is of.
+#[test]
+fn each_implementation_is_named_with_its_version() {
+    let version = |who, told: serde_json::Value| implementation::version(who, &told);
+    let told = serde_json::json!({ "port": 1, "with": "quinn 0.11.9, h3 0.0.8" });
+    assert_eq!(version(Implementation::Quinn, told), "quinn 0.11.9, h3 0.0.8");
+    assert!(
+        version(Implementation::Quiche, serde_json::json!({ "port": 1 }))
+            .contains("does not say its version")
+    );
+    assert!(version(Implementation::Tercel, serde_json::json!({})).starts_with("tercel 0."));
+    assert!(comparison(&[], None).to_string().contains("quinn 0.11.9"));
 }
 
 #[test]

@@ -7,8 +7,10 @@
 use std::io;
 use std::path::PathBuf;
 
+use bench::course::{CourseWatch, Interval};
 use bench::estimate::Estimate;
 use bench::process::is_interruption;
+use bench::site::End;
 use bench::stats::{Ratio, Summary};
 use profile::Profile;
 use report::model::Cell;
@@ -18,6 +20,7 @@ use super::client::{Call, Client, Run, Work, limit};
 use super::ground::name_of;
 use super::{Contestant, Http, Installed, Serving, TestSite};
 use crate::context::Context;
+use crate::courses::Rounds;
 use crate::profiles::{self, Look, REQUESTS};
 
 /// A server, a version of HTTP, and a client.
@@ -44,6 +47,8 @@ pub struct Trial {
     pub server_cpu_s: f64,
     /// Its share of its core.
     pub server_share: f64,
+    /// What it did meanwhile.
+    pub course: Vec<Interval>,
 }
 
 /// What became of an entry.
@@ -110,6 +115,7 @@ impl EntryResult {
             },
             server_cpu_s: seconds,
             server_share: 1.0,
+            course: Vec::new(),
         };
         let trials = seconds.iter().map(trial).collect();
         EntryResult {
@@ -155,6 +161,17 @@ impl EntryResult {
         let values: Vec<f64> = self.trials.iter().filter_map(|trial| of(&trial.run)).collect();
         (!values.is_empty()).then(|| Summary::of(values).mean)
     }
+}
+
+/// The courses of entries with our client, of one file.
+pub(crate) fn contestants(lanes: &[EntryResult], name: fn(&EntryResult) -> String) -> Vec<Rounds<'_>> {
+    let shown = lanes.iter().filter(|lane| lane.client == Client::Load);
+    shown
+        .map(|lane| Rounds {
+            name: name(lane),
+            courses: lane.trials.iter().map(|trial| &trial.course[..]).collect(),
+        })
+        .collect()
 }
 
 impl Trial {
@@ -288,10 +305,12 @@ impl Race<'_> {
         let urls = self.urls(entry, &serving);
         let call = self.call(entry, &serving, &urls);
         let before = serving.cpu_seconds()?;
+        let watch = CourseWatch::start(serving.id(), self.ground.site().interface(End::Server));
         let run = call.run(&self.work, context.cores[1], context.stop)?;
+        let course = watch.finish();
         let server_cpu_s = serving.cpu_seconds()? - before;
         lane.version.clone_from(&serving.version);
         serving.stop();
-        Ok(Trial { server_share: server_cpu_s / run.seconds, server_cpu_s, run })
+        Ok(Trial { server_share: server_cpu_s / run.seconds, server_cpu_s, run, course })
     }
 }

@@ -12,6 +12,7 @@ fn row(method: Method, goodputs: &[f64]) -> datapaths::Row {
         payload_mean: 1_470.0,
         datagrams: 1,
         path_in_use: method.name().to_owned(),
+        course: Vec::new(),
     };
     let trials: Vec<Trial> = goodputs.iter().map(trial).collect();
     datapaths::Row {

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use bench::course::{CourseWatch, Interval};
 use bench::method::Method;
 use bench::pair::{ProgramPair, number};
 use bench::site::End;
@@ -49,6 +50,8 @@ pub(super) struct Trial {
     pub(super) overflowed: f64,
     /// The least and the largest round-trip time of a connection of the client as it ended, smoothed, in milliseconds.
     pub(super) rtt_ms: [f64; 2],
+    /// What the server did meanwhile.
+    pub(super) course: Vec<Interval>,
 }
 
 /// Runs one trial of `bytes` for each connection, the server sending by `method`, on `cores`.
@@ -74,7 +77,9 @@ pub(super) fn run(
     }
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let before = cpu::seconds_of(server.id());
+    let watch = CourseWatch::start(server.id(), pair.site.interface(End::Server));
     let client = pair.fetch(Method::Gso, &[client_core], &flags, PATIENCE);
+    let course = watch.finish();
     let used = cpu::seconds_of(server.id()).zip(before).map(|(after, before)| after - before);
     let (client, lines) = client?;
     let (_, summary) = server.finish(pair.stop)?;
@@ -99,6 +104,7 @@ pub(super) fn run(
             rtts.iter().copied().fold(f64::INFINITY, f64::min),
             rtts.iter().copied().fold(0.0, f64::max),
         ],
+        course,
     })
 }
 

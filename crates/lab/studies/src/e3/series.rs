@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::trial::{PERCENTILES, Trial};
 use super::variant::Variant;
+use crate::courses::Rounds;
 
 /// The trials of one variant.
 #[derive(Clone, Debug)]
@@ -45,6 +46,12 @@ impl VariantTrials {
 
     fn trials(&self, outstanding: usize) -> &[Trial] {
         self.points.get(&outstanding).map_or(&[], Vec::as_slice)
+    }
+
+    /// The courses of the trials.
+    pub(super) fn rounds(&self, outstanding: usize) -> Rounds<'_> {
+        let courses = self.trials(outstanding).iter().map(|trial| &trial.course[..]).collect();
+        Rounds { name: self.variant.name.to_owned(), courses }
     }
 
     /// Requests a second in each trial.

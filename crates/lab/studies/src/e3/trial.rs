@@ -7,6 +7,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use bench::course::{CourseWatch, Interval};
 use bench::folder::Folder;
 use bench::pair::number;
 use bench::process::Running;
@@ -91,6 +92,8 @@ pub(super) struct Trial {
     pub(super) packet_bytes: u64,
     /// Requests that failed.
     pub(super) failed: u64,
+    /// What the server did meanwhile, warm-up included.
+    pub(super) course: Vec<Interval>,
 }
 
 impl TrialSite<'_> {
@@ -146,15 +149,18 @@ impl TrialSite<'_> {
 
     /// Runs a client to its end.
     pub(super) fn ask(&self, server: &Server, load: Load<'_>) -> io::Result<Trial> {
+        let watch = CourseWatch::start(server.running.id(), self.site.interface(End::Server));
         let running = self.start(server, load)?;
         let patience = Duration::from_secs_f64(30.0 + load.seconds + load.warm_up);
         let ended = running.finish(patience, self.stop)?;
+        let course = watch.finish();
         let report: Value = serde_json::from_str(ended.output.trim())
             .map_err(|error| io::Error::other(format!("no JSON from tercel perf: {error}")))?;
-        match server.service {
+        let trial = match server.service {
             Service::Perf => Trial::of(&report),
             Service::Echo => Trial::of_echo(&report),
-        }
+        };
+        Ok(Trial { course, ..trial? })
     }
 
     /// The same for a server of several workers: connections find a worker by their port number, so a run in which all found the
@@ -216,6 +222,7 @@ impl Trial {
             datapath: report["datapath"].as_str().unwrap_or_default().to_owned(),
             packet_bytes: number(report, "packet_bytes")? as u64,
             failed: number(report, "failed")? as u64,
+            course: Vec::new(),
         })
     }
 

@@ -52,7 +52,7 @@ const fn both(
 }
 
 /// All that are left out, one at a time.
-pub(super) const TECHNIQUES: [Technique; 14] = [
+pub(super) const TECHNIQUES: [Technique; 15] = [
     sending("without GSO on send", Some("about 5 times in typical cases"), &["--without", "gso"]),
     sending("without sendmmsg", Some("a saved system call per packet only"), &["--without", "sendmmsg"]),
     sending("without GSO and sendmmsg", None, &["--without", "gso,sendmmsg"]),
@@ -70,6 +70,13 @@ pub(super) const TECHNIQUES: [Technique; 14] = [
         name: "AF_XDP in the driver instead of kernel UDP",
         published: None,
         method: Method::XdpDriver,
+        server: &[],
+        client: &[],
+    },
+    Technique {
+        name: "long trains by io_uring, without a copy where the interface takes them so",
+        published: None,
+        method: Method::Uring,
         server: &[],
         client: &[],
     },
@@ -100,7 +107,9 @@ pub(super) const IN_CONNECTIONS: [Technique; 5] = [
 ];
 
 /// What is not in the table, and why.
-pub(super) const ELSEWHERE: [&str; 5] = [
+pub(super) const ELSEWHERE: [&str; 6] = [
+    "io_uring spares a copy on network cards. Between two ends of one machine, over veth or loopback, the kernel copies all the same, and \
+     tercel sends as without it: that row then shows what having it costs (docs/decisions/024).",
     "Without GRO at the client the kernel cuts the server's trains into packets before they cross a veth pair or loopback, on the \
      server's CPU time: on a real link the card or the driver would do that in either case.",
     "AF_XDP in its other modes, and against each way through the kernel, is study E1.",

@@ -1,10 +1,12 @@
 //! What is compared: a server, a kind of handshake, a key exchange, and whether a Retry comes first.
 
+use bench::course::Interval;
 use bench::stats::{Ratio, Summary};
 use report::model::Cell;
 use serde::Serialize;
 
 use crate::contestants::{Contestant, Http, Installed};
+use crate::courses::Rounds;
 
 /// The hybrid of X25519 and ML-KEM-768, as IANA names it. Source: draft-ietf-tls-ecdhe-mlkem.
 pub(super) const HYBRID: &str = "X25519MLKEM768";
@@ -153,7 +155,7 @@ pub(super) fn scenarios(who: Contestant, has_hybrid: bool) -> Vec<Scenario> {
 }
 
 /// One counted trial.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Trial {
     /// Handshakes a second, each with a request.
     pub(super) rate: f64,
@@ -163,6 +165,8 @@ pub(super) struct Trial {
     pub(super) client_us: f64,
     /// The share of handshakes that were of the kind in question.
     pub(super) of_kind: f64,
+    /// What the server did meanwhile, warm-up included.
+    pub(super) course: Vec<Interval>,
 }
 
 impl Trial {
@@ -194,6 +198,12 @@ impl HandshakeRow {
 
     pub(super) fn cell(&self, digits: u8, figure: impl Fn(&Trial) -> f64) -> Cell {
         if self.trials.is_empty() { Cell::Empty } else { Cell::Trials(self.summary(figure), digits) }
+    }
+
+    /// The courses of its trials.
+    pub(super) fn rounds(&self) -> Rounds<'_> {
+        let name = format!("{}, {}", self.scenario.name(), self.scenario.exchange.name());
+        Rounds { name, courses: self.trials.iter().map(|trial| &trial.course[..]).collect() }
     }
 
     /// A figure of this row over that of another.

@@ -11,7 +11,13 @@ use serde_json::json;
 fn row(who: Contestant, kind: Kind, server_us: &[f64]) -> HandshakeRow {
     let (exchange, validation) = (Exchange::Classic, Validation::Handshake);
     let mut row = HandshakeRow::new(Scenario { who, http: Http::Three, kind, exchange, validation }, None);
-    let trial = |&server_us: &f64| Trial { rate: 1e6 / server_us, server_us, client_us: 100.0, of_kind: 1.0 };
+    let trial = |&server_us: &f64| Trial {
+        rate: 1e6 / server_us,
+        server_us,
+        client_us: 100.0,
+        of_kind: 1.0,
+        course: Vec::new(),
+    };
     row.trials = server_us.iter().map(trial).collect();
     row
 }
@@ -66,7 +72,10 @@ fn a_trial_of_another_kind_or_with_failures_is_none() {
         })
     };
     let trial = trial::read(scenario, &report(0, 90)).unwrap();
-    assert_eq!(trial, Trial { rate: 900.0, server_us: 400.0, client_us: 300.0, of_kind: 0.9 });
+    assert_eq!(
+        trial,
+        Trial { rate: 900.0, server_us: 400.0, client_us: 300.0, of_kind: 0.9, course: Vec::new() }
+    );
     assert!(trial::read(scenario, &report(0, 40)).unwrap_err().to_string().contains("40 %"));
     assert!(trial::read(scenario, &report(1, 90)).unwrap_err().to_string().contains("failed"));
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::process::Command;
 use std::time::Duration;
 
+use bench::course::{CourseWatch, Interval};
 use bench::pair::number;
 use bench::process::Running;
 use bench::site::End;
@@ -41,9 +42,9 @@ pub(super) fn run(
     seconds: f64,
     context: &Context<'_>,
 ) -> io::Result<Trial> {
-    let report = generate((server, scenario), ground, Amount::Seconds(seconds), context)?;
+    let (report, course) = generate((server, scenario), ground, Amount::Seconds(seconds), context)?;
     check_exchange(scenario, &report)?;
-    read(scenario, &report)
+    Ok(Trial { course, ..read(scenario, &report)? })
 }
 
 /// Whether the server chooses the hybrid key exchange, and the name of the one that it chooses.
@@ -55,7 +56,7 @@ pub(super) fn key_exchange(
     ground: &TestSite,
     context: &Context<'_>,
 ) -> io::Result<String> {
-    let report = generate((server, plain(server.who)), ground, Amount::Count(2), context)?;
+    let (report, _) = generate((server, plain(server.who)), ground, Amount::Count(2), context)?;
     Ok(report["key_exchange"].as_str().unwrap_or("none").to_owned())
 }
 
@@ -70,7 +71,7 @@ pub(super) fn first_byte_ms(
     context: &Context<'_>,
 ) -> io::Result<f64> {
     let scenario = Scenario { kind, ..plain(server.who) };
-    let report = generate((server, scenario), ground, Amount::Count(count), context)?;
+    let (report, _) = generate((server, scenario), ground, Amount::Count(count), context)?;
     read(scenario, &report)?;
     Ok(number(&report["first_byte"], "p50_us")? / 1e3)
 }
@@ -97,17 +98,21 @@ pub(super) fn profile(
     profile
 }
 
+/// The report of the generator, and what the server did meanwhile.
 fn generate(
     (server, scenario): (&Installed, Scenario),
     ground: &TestSite,
     amount: Amount,
     context: &Context<'_>,
-) -> io::Result<Value> {
+) -> io::Result<(Value, Vec<Interval>)> {
     let (serving, client, patience) = start((server, scenario), ground, amount, context)?;
+    let watch = CourseWatch::start(serving.id(), ground.site().interface(End::Server));
     let ended = client.finish(patience, context.stop)?;
+    let course = watch.finish();
     serving.stop();
     let line = ended.output.lines().find(|line| line.starts_with('{')).unwrap_or_default();
-    serde_json::from_str(line).map_err(|_| io::Error::other("tercel load printed no report"))
+    let report = serde_json::from_str(line).map_err(|_| io::Error::other("tercel load printed no report"))?;
+    Ok((report, course))
 }
 
 /// Server and client, and how long the client may take.
@@ -180,5 +185,6 @@ pub(super) fn read(scenario: Scenario, report: &Value) -> io::Result<Trial> {
         server_us: number(&report["server"], "cpu_us_per_request")?,
         client_us: number(&report["generator"], "cpu_us_per_request")?,
         of_kind,
+        course: Vec::new(),
     })
 }

@@ -1,5 +1,6 @@
 //! What a sender's downloads over a cell came to, and how the senders stand. Arithmetic only.
 
+use bench::course::Interval;
 use serde::Serialize;
 
 /// A ratio up to this is as good as the best.
@@ -17,6 +18,9 @@ pub(super) struct Attempt {
     pub(super) missed: u64,
     /// How long after its time the emulator's latest frame left, in milliseconds.
     pub(super) worst_late_ms: f64,
+    /// What the sender did meanwhile: too much for the results of a thousand downloads.
+    #[serde(skip)]
+    pub(super) course: Vec<Interval>,
 }
 
 /// A sender's downloads over a cell.

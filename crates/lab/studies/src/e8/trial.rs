@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
+use bench::course::CourseWatch;
 use bench::site::{End, Site};
 use serde_json::Value;
 
@@ -48,6 +49,7 @@ impl Surroundings<'_> {
         command.args(["--connect-timeout", &limit, "--http", sender.http.flag()]);
         command.args(["--parallel", &files.len().to_string()]);
         command.args(files.into_iter().map(|file| server.url(file)));
+        let watch = CourseWatch::start(server.id(), ground.site().interface(End::Server));
         let began = cpu::clock_seconds();
         let client = ground.start(End::Client, "tercel get", self.cores[1], &mut command)?;
         let told = match client.finish(LIMIT, self.stop) {
@@ -56,11 +58,13 @@ impl Surroundings<'_> {
             Err(_) if cpu::clock_seconds() - began >= LIMIT.as_secs_f64() => Ok(None),
             Err(error) => Err(error.to_string()),
         };
+        let course = watch.finish();
         let faults = ground.site().link_faults();
         let attempt = Attempt {
             seed,
             missed: faults.missed,
             worst_late_ms: faults.worst_late.as_secs_f64() * 1e3,
+            course,
             ..Attempt::default()
         };
         Ok(match told {

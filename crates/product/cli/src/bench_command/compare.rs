@@ -48,7 +48,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<(), String> {
 }
 
 /// What a run is called: its directory.
-fn name(path: &Path) -> String {
+pub(super) fn name(path: &Path) -> String {
     let directory = if path.ends_with(write::RESULTS) { path.parent().unwrap_or(path) } else { path };
     let last = directory.file_name().unwrap_or(directory.as_os_str());
     last.to_string_lossy().into_owned()

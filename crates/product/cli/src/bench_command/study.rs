@@ -1,11 +1,12 @@
 //! `tercel bench e1` … `e8`: one of the published studies; and `tercel bench all`: every one, into one report.
 
-use super::report::colours;
-use super::text;
+use super::report::{colours, save};
+use super::{compare, text};
 use crate::signals::stop_flag;
 use clap::Args;
+use report::compare::Comparison;
 use report::model::Run;
-use report::{text as shown, write};
+use report::{html, text as shown, write};
 use std::path::{Path, PathBuf};
 use studies::context::{Context, Effort, Profiles};
 use studies::laboratory::{self, STUDIES, StudyEntry};
@@ -25,6 +26,9 @@ pub(super) struct StudyArgs {
     /// Write results.json, report.md and report.html into this directory, which is made.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Compare with this run, the last published one say, in compare.html beside the report.
+    #[arg(long, value_name = "RUN", requires = "out")]
+    against: Option<PathBuf>,
 }
 
 /// Flags of a whole run.
@@ -34,7 +38,8 @@ Ctrl-C ends it early: what was measured so far is kept and written.
 
 Examples:
   tercel bench all --quick                       a quarter of an hour, into results/ with the date
-  tercel bench all --only e4,e5 --out mine       two studies, as they were published")]
+  tercel bench all --only e4,e5 --out mine       two studies, as they were published
+  tercel bench all --against docs/results/2026-11-21-xeon-2-cores")]
 pub(super) struct AllArgs {
     /// Less of everything: a quarter of an hour on two cores.
     #[arg(long)]
@@ -45,6 +50,9 @@ pub(super) struct AllArgs {
     /// Where results.json, report.md and report.html go; without it a new directory below results/.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Compare with this run, the last published one say, in compare.html beside the report.
+    #[arg(long, value_name = "RUN")]
+    against: Option<PathBuf>,
     /// Only these studies, separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "STUDIES")]
     only: Vec<String>,
@@ -57,10 +65,14 @@ pub(super) fn run(id: &str, args: &StudyArgs) -> Result<(), String> {
         return Err(why.to_owned());
     }
     args.out.as_deref().map_or(Ok(()), write::prepare).map_err(text)?;
+    let before = before(args.against.as_deref())?;
     let run = measure(&[*entry], (effort(args.quick), profiles(args.profile)), &mut |run| match &args.out {
         Some(directory) => write::write(run, directory).map_err(text),
         None => Ok(()),
     })?;
+    if let Some(directory) = &args.out {
+        beside(before, &run, directory)?;
+    }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&run).map_err(text)?);
     } else {
@@ -74,6 +86,7 @@ pub(super) fn run(id: &str, args: &StudyArgs) -> Result<(), String> {
 pub(super) fn all(args: &AllArgs) -> Result<(), String> {
     let chosen = choose(&args.only)?;
     args.out.as_deref().map_or(Ok(()), write::prepare).map_err(text)?;
+    let before = before(args.against.as_deref())?;
     let mut directory = args.out.clone();
     let mut keep = |run: &Run| {
         let into = directory.get_or_insert_with(|| write::fresh(Path::new("results"), &run.began));
@@ -83,6 +96,7 @@ pub(super) fn all(args: &AllArgs) -> Result<(), String> {
     print!("\n{}", shown::run(&run, colours()));
     if let Some(directory) = directory {
         eprintln!("the report is {}", directory.join("report.html").display());
+        beside(before, &run, &directory)?;
     }
     let failed: Vec<&str> =
         run.studies.iter().filter(|study| study.problem.is_some()).map(|study| study.id.as_str()).collect();
@@ -91,6 +105,25 @@ pub(super) fn all(args: &AllArgs) -> Result<(), String> {
         (false, []) => Ok(()),
         (false, failed) => Err(format!("not finished: {}; the report says why", failed.join(", "))),
     }
+}
+
+/// The run to compare with and its name, read before hours of measuring.
+fn before(against: Option<&Path>) -> Result<Option<(String, Run)>, String> {
+    let read = |path: &Path| Ok((compare::name(path), write::read(path).map_err(text)?));
+    against.map(read).transpose()
+}
+
+/// Writes the page of the two runs.
+fn beside(before: Option<(String, Run)>, run: &Run, directory: &Path) -> Result<(), String> {
+    let Some((name, before)) = before else { return Ok(()) };
+    let file = directory.join("compare.html");
+    // Only what was measured again is compared.
+    let studies = before.studies.iter().filter(|old| run.studies.iter().any(|new| new.id == old.id));
+    let before = Run { studies: studies.cloned().collect(), ..before };
+    let comparison = Comparison::of(&before, run).as_run([&name, &compare::name(directory)]);
+    save(&file, &html::comparison(&comparison))?;
+    eprintln!("beside {name}: {}", file.display());
+    Ok(())
 }
 
 fn effort(is_quick: bool) -> Effort {
@@ -140,6 +173,27 @@ fn measure(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Deleted, a comparison could list every study of the other run that was not measured again, or be written nowhere.
+    #[test]
+    fn a_run_is_set_beside_another_in_a_page() {
+        let folder = tempfile::tempdir().unwrap();
+        let study = |id: &str| report::model::Study { id: id.to_owned(), ..Default::default() };
+        let old = Run {
+            began: "2026-11-21T18:30:05Z".to_owned(),
+            studies: vec![study("e1"), study("e4")],
+            ..Run::default()
+        };
+        let directory = folder.path().join("old");
+        write::write(&old, &directory).unwrap();
+        let known = before(Some(&directory)).unwrap();
+        let new =
+            Run { began: "2026-11-27T04:30:00Z".to_owned(), studies: vec![study("e4")], ..Run::default() };
+        beside(known, &new, folder.path()).unwrap();
+        let page = std::fs::read_to_string(folder.path().join("compare.html")).unwrap();
+        assert!(page.contains("old") && page.contains("The surroundings are alike."), "{page}");
+        assert!(before(Some(Path::new("/nowhere"))).is_err() && before(None).unwrap().is_none());
+    }
 
     /// Deleted, a study that does not exist could be left out without a word.
     #[test]
