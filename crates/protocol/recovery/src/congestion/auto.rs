@@ -159,6 +159,8 @@ pub(super) struct Judge {
     /// Losses were declared since the last round trip was measured; none was before.
     has_lost: bool,
     is_first: bool,
+    /// There was more to send than the window had room for.
+    was_bound: bool,
     /// Losses of this round with a free round trip, less those with a queue.
     of_round: i32,
     /// Losses of earlier rounds; with BBR in use, rounds.
@@ -184,6 +186,7 @@ impl Judge {
             empty_at: Instant::ZERO,
             has_lost: false,
             is_first: true,
+            was_bound: false,
             of_round: 0,
             score: 0,
             needed: FIRST_NEEDED,
@@ -230,7 +233,9 @@ impl Judge {
         if rtt.saturating_sub(self.min_rtt) <= MOST_FREE {
             self.empty_at = now;
         }
-        if core::mem::take(&mut self.has_lost) && self.min_rtt >= LEAST_QUEUE {
+        // A client that says little but what it has received has no use for a model of the path.
+        self.was_bound |= !acked.app_limited;
+        if core::mem::take(&mut self.has_lost) && self.was_bound && self.min_rtt >= LEAST_QUEUE {
             let step = self.weigh_loss(rtt, now.saturating_since(self.empty_at) > STANDING.max(acked.rtt));
             self.of_round = self.of_round.saturating_add(step);
         }
@@ -335,11 +340,12 @@ mod tests {
     struct Flow {
         judge: Judge,
         now: Instant,
+        app_limited: bool,
     }
 
     impl Flow {
         fn new() -> Flow {
-            Flow { judge: Judge::new(), now: Instant::ZERO + Duration::from_secs(1) }
+            Flow { judge: Judge::new(), now: Instant::ZERO + Duration::from_secs(1), app_limited: false }
         }
 
         /// A round whose round trips grow from the one to the other; before some of its acknowledgements packets were lost.
@@ -355,6 +361,7 @@ mod tests {
                 let acked = AckedBytes {
                     rtt,
                     latest_rtt: Some(rtt),
+                    app_limited: self.app_limited,
                     ..super::super::tests::acked(10_000, largest_sent_at)
                 };
                 self.now = self.now + Duration::from_millis(1);
@@ -387,6 +394,17 @@ mod tests {
         assert_eq!(flow.round((MIN, MIN), &[5]), Some(Cause::RandomLoss));
         assert_eq!(flow.judge.window_before(), 100_000);
         assert_eq!(flow.judge.cause(), Some(Cause::RandomLoss));
+    }
+
+    /// Deleted, a client that loses 30 % of its packets would pace its limits of flow control by a model of its little traffic, and 10 MB
+    /// would take twice as long.
+    #[test]
+    fn losses_of_a_flow_that_has_little_to_send_say_nothing() {
+        let mut flow = Flow { app_limited: true, ..Flow::new() };
+        flow.round((MIN, MIN), &[]);
+        for _ in 0..10 {
+            assert_eq!(flow.round((MIN, MIN), &[0, 3, 6]), None);
+        }
     }
 
     /// Deleted, packets that a socket's full buffer drops on loopback would make its flows BBR's.

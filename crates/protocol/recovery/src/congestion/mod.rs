@@ -151,6 +151,13 @@ macro_rules! loss_window {
     };
 }
 
+/// Round trips' worth of window that leave a round trip while packets from before a reduction are under way: no more than the window in
+/// the shortest round trip. What a reduction has set free would else leave in a burst, which a short queue has no room for, and the window
+/// would shrink once more. Where a queue stands that is no bound.
+fn draining_gain(rtt: &Rtt) -> f64 {
+    (rtt.smoothed().as_nanos() as f64 / rtt.min().as_nanos() as f64).clamp(1.0, AVOIDANCE_GAIN)
+}
+
 impl Controller {
     /// At the initial window, in slow start. `mtu` is max_datagram_size in bytes.
     pub fn new(algorithm: Algorithm, mtu: u16) -> Controller {
@@ -447,7 +454,9 @@ impl Controller {
             _ if self.is_in_slow_start() => Rate::of_window(self.window(), rtt.smoothed(), SLOW_START_GAIN),
             Kind::Prague(_) => Rate::of_window(self.window(), rtt.smoothed(), LOW_DELAY_GAIN),
             Kind::NewReno(_) | Kind::Cubic(_) => {
-                Rate::of_window(self.window(), rtt.smoothed(), AVOIDANCE_GAIN)
+                let is_draining = loss_window!(&self.kind, window).is_some_and(|window| window.is_draining());
+                let gain = if is_draining { draining_gain(rtt) } else { AVOIDANCE_GAIN };
+                Rate::of_window(self.window(), rtt.smoothed(), gain)
             }
         }
     }

@@ -318,6 +318,11 @@ fn pacing_follows_the_window() {
     rtt.on_sample(ms(1), RTT, Duration::ZERO);
     assert_eq!(controller.pacing_rate(&rtt).bytes_per_second().round(), 240_000.0);
     controller.on_congestion(ms(2), &sign(ms(1), CongestionCause::Loss));
+    // Deleted, what a reduction has set free could leave in a burst and overflow a short queue once more.
+    assert_eq!(controller.pacing_rate(&rtt).bytes_per_second().round(), 60_000.0);
+    controller.on_ack(ms(3), &acked(1_200, ms(2)));
+    assert_eq!(controller.pacing_rate(&rtt).bytes_per_second().round(), 60_000.0);
+    controller.on_ack(ms(4), &acked(1_200, ms(3)));
     assert_eq!(controller.pacing_rate(&rtt).bytes_per_second().round(), 75_000.0);
     let mut loopback = Rtt::default();
     loopback.on_sample(ms(1), Duration::from_micros(80), Duration::ZERO);
