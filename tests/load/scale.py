@@ -19,13 +19,13 @@ import time
 SIZE = ["--packet-size", "1452", "--mtu-search", "off"]
 
 
-def measure(tercel, place, seconds, flags):
+def measure(options, place, flags):
     """One trial: the JSON of the client."""
     kind, count = place.split(":")
     counts = ["-c", count, "-m", "1"] if kind == "connections" else ["-c", "1", "-m", count]
     with tempfile.TemporaryDirectory() as folder:
         ready = pathlib.Path(folder, "ready.json")
-        serve = [tercel, "perf", "serve", "--listen", "127.0.0.1:0", "--max-streams", "10000", "--pin", "0"]
+        serve = [options.tercel, "perf", "serve", "--listen", "127.0.0.1:0", "--max-streams", "10000", "--pin", "0"]
         environment = {"XDG_DATA_HOME": folder}
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment}
         server = subprocess.Popen([*serve, "--ready-file", ready, *SIZE, *flags], **quiet)
@@ -35,8 +35,9 @@ def measure(tercel, place, seconds, flags):
                     sys.exit("the server does not start")
                 time.sleep(0.02)
             port = json.loads(ready.read_text())["port"]
-            ask = [tercel, "perf", "client", "--insecure", "--json", "--pin", "1", *counts, *SIZE, "--warm-up", "3"]
-            ask += ["-D", str(seconds), "--server-pid", str(server.pid), f"127.0.0.1:{port}", "download"]
+            ask = [options.tercel, "perf", "client", "--insecure", "--json", "--pin", "1", *counts, *SIZE]
+            ask += ["--warm-up", str(options.warm_up), "-D", str(options.seconds), "--server-pid", str(server.pid)]
+            ask += [f"127.0.0.1:{port}", "download"]
             # Its exit code tells of connections that failed, which are in the table.
             return json.loads(subprocess.run(ask, capture_output=True, check=False).stdout)
         finally:
@@ -51,6 +52,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tercel", default="target/release/tercel")
     parser.add_argument("--seconds", type=int, default=3)
+    parser.add_argument("--warm-up", type=int, default=3, help="seconds; 10,000 connections need 25")
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("places", nargs="*", metavar="PLACE")
     options = parser.parse_args(own)
@@ -59,7 +61,7 @@ def main():
     results = {place: [] for place in places}
     for _ in range(options.trials):
         for place in places:
-            results[place].append(measure(options.tercel, place, options.seconds, flags))
+            results[place].append(measure(options, place, flags))
     print(f"{'':20}{'s/GB':>8}{'GB/s':>8}{'packets for an ACK':>20}{'not connected':>15}")
     for place, trials in results.items():
         median = lambda of: statistics.median(map(of, trials))

@@ -3,7 +3,7 @@
 //! The pacer of a connection releases a millisecond of its rate at a time. A thousand connections that share a fast link are slow
 //! ones each, for which that is a single packet: the worker is woken for each, and sends it by itself, at several times the
 //! cost. So where there are many, each hears how much it should save up for a train, within the bounds of the path
-//! (`recovery::pacer`).
+//! (`recovery::pacer`), and asks its peer for acknowledgements that are as rare: the window opens by what is acknowledged.
 //!
 //! Connections are counted over a span of time, once each. Where there are few, what they hear changes nothing.
 

@@ -12,8 +12,9 @@
 //! while there is nothing to send. What a sender is owed that was woken late still leaves at once, in several trains: a
 //! limit that cost rate would be a second congestion controller.
 //!
-//! Where many connections share a worker, a train of a slow one may hold more of the rate ([`Pacer::set_train_span`]), up to
-//! ten packets: or else the worker is woken for each packet of each connection, and nothing leaves in trains any more.
+//! Where many connections share a worker, a train of a slow one may hold more of the rate ([`Pacer::set_savings`]), up to
+//! ten packets or what the path is known to absorb: or else the worker is woken for each packet of each connection, and nothing leaves
+//! in trains any more.
 //!
 //! Where the data path holds trains back until they depart (SO_TXTIME and the fq queueing discipline), the pacer looks
 //! ahead: a train whose bytes will be there within [`HORIZON`] is released now, with the time at which it departs, and
@@ -26,12 +27,15 @@
 mod tests;
 
 use crate::rate::Rate;
+use crate::rtt::Rtt;
 use base::time::{Duration, Instant};
 
 /// Bytes that one GSO send can carry at most.
 pub const LARGEST_TRAIN: u64 = 65_000;
 /// How much of the rate a train and the allowance for late wake-ups hold.
 const QUANTUM: Duration = Duration::from_millis(1);
+/// Trains of a window, or of a queue, at least.
+const PARTS: u64 = 4;
 /// Packets that may always leave back to back. Source: RFC 9002 §7.7.
 const BURST_PACKETS: u64 = 10;
 
@@ -93,12 +97,32 @@ impl Burst {
     }
 }
 
+/// How much a train may hold where the sender wants to be woken seldom. By default nothing more than anyway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Savings {
+    /// So much of the rate, as far as it is no more than ten packets or `absorbed`. Less than a millisecond changes nothing.
+    pub span: Duration,
+    /// Bytes that the path is known to take back to back. Source: RFC 9002 §7.7.
+    pub absorbed: u64,
+}
+
+impl Savings {
+    /// What a path permits whose sender wants to be woken once in `span`: no more than a quarter of a round trip, as much as leaves at a
+    /// time on paths that are not paced, and a quarter of the queue that stands on it. That queue is the part of `window` by which the
+    /// round trip is longer than it can be; what it has held without a loss is more than it grows by.
+    pub fn of(span: Duration, window: u64, rtt: &Rtt) -> Savings {
+        let longest = rtt.smoothed();
+        let waits = if rtt.has_sample() { longest.saturating_sub(rtt.min()) } else { Duration::ZERO };
+        let queue = window as f64 * waits.as_secs_f64() / longest.as_secs_f64().max(f64::MIN_POSITIVE);
+        Savings { span: span.min(longest / PARTS), absorbed: (queue / PARTS as f64) as u64 }
+    }
+}
+
 /// The pacer of one path.
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
     pacing: Pacing,
-    /// How much of the rate a train may hold, as far as it is no more than [`BURST_PACKETS`].
-    train_span: Duration,
+    savings: Savings,
     rate: Rate,
     /// Bytes that may leave. Below zero after a probe that left unasked.
     tokens: f64,
@@ -141,7 +165,7 @@ impl Pacer {
     pub fn new(now: Instant, mtu: u16) -> Pacer {
         let mut pacer = Pacer {
             pacing: Pacing::default(),
-            train_span: QUANTUM,
+            savings: Savings::default(),
             rate: Rate::UNLIMITED,
             tokens: 0.0,
             depth: 0.0,
@@ -187,11 +211,13 @@ impl Pacer {
         self.largest = if burst.is_free() { u64::MAX } else { train as u64 };
         if burst.is_free() {
             let always = packet * BURST_PACKETS as f64;
-            if self.train_span > QUANTUM && !rate.is_unlimited() {
-                self.train = train.max(rate.bytes_in(self.train_span).min(always));
+            let Savings { span, absorbed } = self.savings;
+            if span > QUANTUM && !rate.is_unlimited() {
+                let most = (absorbed.min(LARGEST_TRAIN) as f64).max(always);
+                self.train = train.max(rate.bytes_in(span).min(most));
             }
-            self.depth = train.max(always) + late;
-            self.rest = self.depth;
+            self.depth = self.train.max(always) + late;
+            self.rest = train.max(always) + late;
         } else {
             self.depth = train + late;
             self.rest = train;
@@ -199,11 +225,14 @@ impl Pacer {
         self.tokens = self.tokens.min(self.depth);
     }
 
-    /// How seldom the sender wants to be woken: a train holds so much of the rate, as far as that is no more than ten packets, which
-    /// may always leave back to back (RFC 9002 §7.7). For default bursts, from the next [`Pacer::set_rate`] on; less than
-    /// a millisecond changes nothing.
-    pub fn set_train_span(&mut self, span: Duration) {
-        self.train_span = span;
+    /// How seldom the sender wants to be woken. For default bursts, from the next [`Pacer::set_rate`] on.
+    pub fn set_savings(&mut self, savings: Savings) {
+        self.savings = savings;
+    }
+
+    /// As it was set; nothing at first.
+    pub fn savings(&self) -> Savings {
+        self.savings
     }
 
     /// What the data path does with departure times.
@@ -283,8 +312,9 @@ impl Pacer {
     fn fill(&mut self, now: Instant) {
         // A clock that steps back adds nothing, and must not stop the filling until it has caught up.
         let elapsed = now.saturating_since(self.filled_at);
-        // What a late sender is owed it is owed in the turn that it was woken for.
-        let is_owed = self.state == State::Saving || elapsed.is_zero();
+        // What a late sender is owed it is owed in the turn that it was woken for. Nor is it idle while it waits for an acknowledgement
+        // that was asked to be as rare as its trains.
+        let is_owed = self.state == State::Saving || elapsed <= self.savings.span;
         let most = if is_owed { self.depth } else { self.rest };
         self.tokens = (self.tokens + self.rate.bytes_in(elapsed)).min(most);
         self.filled_at = now;

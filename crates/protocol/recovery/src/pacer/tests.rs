@@ -66,7 +66,7 @@ fn a_span_makes_trains_of_up_to_ten_packets() {
     let span = Duration::from_millis(20);
     for (rate, packets) in [(100_000, 1), (290_400, 4), (2_000_000, 10), (12_500_000, 10), (20_000_000, 13)] {
         let mut pacer = Pacer::new(Instant::ZERO, MTU);
-        pacer.set_train_span(span);
+        pacer.set_savings(Savings { span, absorbed: 0 });
         pacer.set_rate(per_second(rate), MTU);
         let burst = pacer.allowance(Instant::ZERO);
         pacer.on_sent(Instant::ZERO, burst);
@@ -76,11 +76,50 @@ fn a_span_makes_trains_of_up_to_ten_packets() {
     }
 }
 
+/// Deleted, trains could stay short where the path has shown that it takes long ones, or be longer than it has shown.
+#[test]
+fn trains_are_as_long_as_a_path_absorbs() {
+    let span = Duration::from_millis(20);
+    for (rate, absorbed, packets) in
+        [(2_000_000, 15, 15), (2_000_000, 100, 27), (12_500_000, 1_000, 44), (2_000_000, 5, 10)]
+    {
+        let mut pacer = Pacer::new(Instant::ZERO, MTU);
+        pacer.set_savings(Savings { span, absorbed: absorbed * u64::from(MTU) });
+        pacer.set_rate(per_second(rate), MTU);
+        let burst = pacer.allowance(Instant::ZERO);
+        pacer.on_sent(Instant::ZERO, burst);
+        assert_eq!(pacer.allowance(Instant::ZERO), 0);
+        let next = pacer.next_release().unwrap();
+        assert_eq!(pacer.allowance(next) / u64::from(MTU), packets, "{rate} B/s");
+        // What a path has absorbed it may absorb no more after a pause: then it is ten packets and a millisecond of the rate.
+        let after = pacer.allowance(next + Duration::from_secs(1));
+        assert_eq!(after, 10 * u64::from(MTU) + rate / 1_000 + ROUNDING as u64, "{rate} B/s");
+    }
+}
+
+/// Deleted, a path without a queue could be sent bursts that its first queue drops.
+#[test]
+fn a_quarter_of_the_queue_is_what_a_path_absorbs() {
+    let (span, at) = (Duration::from_millis(900), |ms| Instant::ZERO + Duration::from_millis(ms));
+    let mut rtt = Rtt::new(Duration::from_millis(333));
+    assert_eq!(Savings::of(span, 100_000, &rtt).absorbed, 0, "nothing is known");
+    rtt.on_sample(at(1), Duration::from_millis(40), Duration::ZERO);
+    let quick = Savings::of(span, 100_000, &rtt);
+    assert_eq!(quick, Savings { span: Duration::from_millis(10), absorbed: 0 });
+    for sample in 0..200 {
+        rtt.on_sample(at(2 + sample), Duration::from_millis(200), Duration::ZERO);
+    }
+    let queued = Savings::of(span, 100_000, &rtt);
+    assert!((19_900..=20_000).contains(&queued.absorbed), "four fifths of the window wait: {queued:?}");
+    assert_eq!(queued.span.as_millis(), 49);
+    assert_eq!(Savings::of(Duration::ZERO, 100_000, &rtt).span, Duration::ZERO);
+}
+
 /// Deleted, a sender without a rate would be asked how much of it a train may hold.
 #[test]
 fn a_span_of_a_train_means_nothing_without_a_rate() {
     let mut pacer = Pacer::new(Instant::ZERO, MTU);
-    pacer.set_train_span(Duration::from_millis(100));
+    pacer.set_savings(Savings { span: Duration::from_millis(100), absorbed: 100_000 });
     pacer.set_rate(Rate::UNLIMITED, MTU);
     let mut fine = Pacer::new(Instant::ZERO, MTU);
     fine.set_rate(Rate::UNLIMITED, MTU);

@@ -3,7 +3,7 @@
 
 use super::Connection;
 use super::close::close_period;
-use super::components::{Acked, ledger_and_owners};
+use super::components::{Acked, Wanted, ledger_and_owners};
 use crate::error::TransportError;
 use crate::space::SpaceId;
 use base::time::{Duration, Instant};
@@ -90,7 +90,8 @@ impl Connection {
         path.repace();
         // One request holds for all lanes: that of the home lane.
         if self.components.lanes.as_ref().is_none_or(|lanes| lanes.current == lanes.home) {
-            self.components.ack_frequency.on_path_state(&path.congestion, &path.rtt, path.max_packet_size);
+            let wanted = Wanted { packet_size: path.max_packet_size, span: path.pacer.savings().span };
+            self.components.ack_frequency.on_path_state(&path.congestion, &path.rtt, wanted);
         }
         self.handshake.on_ack(id);
         //= rfc9002/6.2.1#4

@@ -16,7 +16,7 @@ mod control_frames;
 mod datagrams;
 mod timestamps;
 
-pub(super) use ack_frequency::AckFrequency;
+pub(super) use ack_frequency::{AckFrequency, Wanted};
 pub(crate) use control_frames::ControlFrames;
 pub(super) use datagrams::Datagrams;
 pub use datagrams::{DatagramError, DatagramRoom};

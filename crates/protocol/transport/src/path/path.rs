@@ -8,11 +8,11 @@ use crate::config::{MIN_PACKET_SIZE, Switch, TransportConfig};
 use crate::sent::SentFrame;
 use base::net::Addresses;
 use base::rng::SparseRng;
-use base::time::Instant;
+use base::time::{Duration, Instant};
 use recovery::congestion::{Algorithm, Controller, SavedParameters};
 use recovery::ecn::EcnValidator;
 use recovery::mtu::{Headers, MtuSearch};
-use recovery::pacer::{Burst, Pacer, Pacing, Release};
+use recovery::pacer::{Burst, Pacer, Pacing, Release, Savings};
 use recovery::reordering::Reordering;
 use recovery::rtt::{LossThresholds, Rtt};
 use recovery::timers::AmplificationLimit;
@@ -244,6 +244,11 @@ impl Path {
     #[inline]
     pub(crate) fn repace(&mut self) {
         self.pacer.set_rate(self.congestion.pacing_rate(&self.rtt), self.max_packet_size);
+    }
+
+    /// How much of its rate it may save up for a train, as far as the path permits.
+    pub(super) fn set_train_span(&mut self, span: Duration) {
+        self.pacer.set_savings(Savings::of(span, self.congestion.window(), &self.rtt));
     }
 
     /// Bytes that leave before the sender looks at what has arrived: a part of the window, so that the peer receives one part

@@ -279,12 +279,9 @@ impl Paths {
         }
     }
 
-    /// How much of its rate a path may save up for a train, within a quarter of its round trip: as much as leaves at a time on paths
-    /// that are not paced.
+    /// How much of its rate a path may save up for a train.
     pub(crate) fn set_train_span(&mut self, span: Duration) {
-        for path in core::iter::once(&mut self.active).chain(&mut self.others) {
-            path.pacer.set_train_span(span.min(path.rtt.smoothed() / 4));
-        }
+        core::iter::once(&mut self.active).chain(&mut self.others).for_each(|path| path.set_train_span(span));
     }
 
     /// A Handshake packet came: the peer is at the path's address, unless its IP address has changed since the handshake began.

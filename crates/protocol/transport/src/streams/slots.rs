@@ -36,6 +36,7 @@ pub(super) struct Slots {
     free: Vec<Slot>,
     by_id: IdTable,
     recent: (u64, Slot),
+    /// By their IDs in ascending order: a peer may have thousands at rest, and each new stream is looked for among them.
     resting: Vec<RestingStream>,
 }
 
@@ -76,8 +77,8 @@ impl Slots {
     }
 
     fn wake_resting(&mut self, id: u64) -> Option<Slot> {
-        let at = self.resting.iter().position(|resting| resting.id.as_u64() == id)?;
-        let resting = self.resting.swap_remove(at);
+        let at = self.resting.binary_search_by_key(&id, |resting| resting.id.as_u64()).ok()?;
+        let resting = self.resting.remove(at);
         let slot = self.insert(resting.id);
         resting.wake(&mut self[slot]);
         Some(slot)
@@ -115,6 +116,7 @@ impl Slots {
                 self.resting.push(resting);
             }
         }
+        self.resting.sort_unstable_by_key(|resting| resting.id.as_u64());
         self.resting.shrink_to_fit();
         let free = |stream: &mut Stream| stream.is_vacant() && !stream.in_events && !stream.in_control;
         while self.streams.pop_if(free).is_some() {}

@@ -3,8 +3,9 @@
 //! The sender of data knows its window and its round trip, the receiver knows what acknowledgements cost; so the sender
 //! asks. We ask for four acknowledgements a window, by count and by time, and for eight if the window is small, but never
 //! for one in more than 64 packets or later than 25 ms. In slow start it is sixteen a window, because HyStart++ wants eight
-//! samples of the round trip a round. What is asked for holds until the count or the round trip has doubled or halved; there
-//! is one request on its way at most.
+//! samples of the round trip a round. Where the worker has many connections and wants to be woken seldom, it is four a window whatever its
+//! size and however late: the window opens by what is acknowledged, so that acknowledgements are as rare as trains are long. What is
+//! asked for holds until the count, the delay or the round trip has doubled or halved; there is one request on its way at most.
 //!
 //! Data structure: the terms last asked for, their announcement, and the number of the last request of the peer's. A flood
 //! of requests changes numbers, nothing grows.
@@ -54,6 +55,15 @@ const MOST_EVERY: u64 = 64;
 /// The longest delay that is asked for.
 const LONGEST: Duration = DEFAULT_MAX_ACK_DELAY;
 
+/// What the sender wants, besides what its window and the round trip say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// Its packets have so many bytes.
+    pub(crate) packet_size: u16,
+    /// To be woken once in so long, where the worker has many connections; zero elsewhere.
+    pub(crate) span: Duration,
+}
+
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Terms {
@@ -66,11 +76,13 @@ struct Terms {
 }
 
 impl Terms {
-    /// What suits a window of this many packets, acknowledged in `parts`, of a peer that cannot wait for less than `floor`.
-    fn of(window: u64, parts: u64, rtt: Duration, floor: Duration) -> Terms {
+    /// What suits a window of this many packets, acknowledged in `parts`, of a peer that cannot wait for less than `floor`, and a
+    /// worker that wants to be woken once in `span`.
+    fn of(window: u64, parts: u64, rtt: Duration, [floor, span]: [Duration; 2]) -> Terms {
         //= ack-frequency/4#3
-        let of_rtt = if window < FEW { SMALL_WINDOW_PARTS } else { PARTS };
-        let delay = (rtt / of_rtt).min(LONGEST).max(floor);
+        let is_small = window < FEW && span <= rtt / SMALL_WINDOW_PARTS;
+        let of_rtt = if is_small { SMALL_WINDOW_PARTS } else { PARTS };
+        let delay = (rtt / of_rtt).min(LONGEST.max(span)).max(floor);
         Terms {
             every: (window / parts.max(of_rtt)).clamp(LEAST_EVERY, MOST_EVERY),
             delay,
@@ -85,7 +97,12 @@ impl Terms {
     fn replaces(&self, old: &Terms) -> bool {
         let apart = |a: u64, b: u64| a >= b.saturating_mul(2) || b >= a.saturating_mul(2);
         let other_time = (self.delay, self.reordering) != (old.delay, old.reordering);
-        apart(self.every, old.every) || (other_time && apart(self.rtt.as_nanos(), old.rtt.as_nanos()))
+        // Where there have come to be many connections, or few, neither the count nor the round trip need be another.
+        let is_other_delay =
+            self.delay.max(old.delay) > LONGEST && apart(self.delay.as_nanos(), old.delay.as_nanos());
+        apart(self.every, old.every)
+            || is_other_delay
+            || (other_time && apart(self.rtt.as_nanos(), old.rtt.as_nanos()))
     }
 }
 
@@ -222,11 +239,11 @@ impl AckFrequency {
 
     /// The window or the round trip of the active path may have changed.
     #[inline]
-    pub(crate) fn on_path_state(&mut self, congestion: &Controller, rtt: &Rtt, packet_size: u16) {
+    pub(crate) fn on_path_state(&mut self, congestion: &Controller, rtt: &Rtt, wanted: Wanted) {
         let Some(floor) = self.floor.filter(|_| self.request().is_none()) else { return };
-        let window = congestion.window() / u64::from(packet_size.max(1));
+        let window = congestion.window() / u64::from(wanted.packet_size.max(1));
         let parts = if congestion.is_in_slow_start() { SLOW_START_PARTS } else { PARTS };
-        self.consider(Terms::of(window, parts, rtt.smoothed(), floor));
+        self.consider(Terms::of(window, parts, rtt.smoothed(), [floor, wanted.span]));
     }
 
     fn consider(&mut self, terms: Terms) {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::builder::PacketBuilder;
-use crate::connection::components::COMPONENTS;
+use crate::connection::components::{COMPONENTS, Wanted};
 use proptest::prelude::*;
 use wire::writer::Writer;
 
@@ -85,7 +85,8 @@ fn make_want(name: &str, pair: &mut Pair) {
         "ACK_FREQUENCY" => {
             // A window of this many packets is worth a request.
             let path = client.paths.active();
-            client.components.ack_frequency.on_path_state(&path.congestion, &path.rtt, 1);
+            let wanted = Wanted { packet_size: 1, span: Duration::ZERO };
+            client.components.ack_frequency.on_path_state(&path.congestion, &path.rtt, wanted);
         }
         "RETIRE_CONNECTION_ID" => assert!(client.components.peer_cids.switch()),
         "NEW_CONNECTION_ID" => {

@@ -16,7 +16,7 @@ fn negotiated() -> AckFrequency {
 }
 
 fn window(packets: u64, rtt_ms: u64) -> Terms {
-    Terms::of(packets, PARTS, MS * rtt_ms, MS)
+    Terms::of(packets, PARTS, MS * rtt_ms, [MS, Duration::ZERO])
 }
 
 /// Writes what is owed; how many ACK_FREQUENCY frames that were.
@@ -47,19 +47,40 @@ fn what_is_asked_for_follows_window_and_round_trip_within_bounds() {
         (2, PARTS, 4, 2, 1, 3),
         (0, PARTS, 0, 2, 1, 1),
     ] {
-        let terms = Terms::of(packets, parts, MS * rtt_ms, MS);
+        let terms = Terms::of(packets, parts, MS * rtt_ms, [MS, Duration::ZERO]);
         assert_eq!(
             (terms.every, terms.delay, terms.reordering),
             (every, MS * delay_ms, reordering),
             "{terms:?}"
         );
     }
-    let slow_timer = Terms::of(100, PARTS, MS, MS * 20);
+    let slow_timer = Terms::of(100, PARTS, MS, [MS * 20, Duration::ZERO]);
     assert_eq!(
         (slow_timer.delay, slow_timer.reordering),
         (MS * 20, 1),
         "a gap does not wait for a slow timer"
     );
+}
+
+/// Deleted, each of a thousand slow connections would be acknowledged every 25 ms, which is for each of its packets.
+#[test]
+fn a_worker_with_many_connections_asks_for_fewer() {
+    let terms = |span_ms| {
+        let terms = Terms::of(40, PARTS, MS * 240, [MS, MS * span_ms]);
+        (terms.every, terms.delay, terms.reordering)
+    };
+    assert_eq!(terms(0), (5, MS * 25, 3));
+    assert_eq!(terms(30), (5, MS * 30, 3), "not much longer than anyway");
+    assert_eq!(terms(60), (10, MS * 60, 3), "four a window");
+    let in_slow_start = Terms::of(400, SLOW_START_PARTS, MS * 240, [MS, MS * 60]);
+    assert_eq!(in_slow_start.every, 25, "HyStart++ gets its samples");
+    let mut ours = negotiated();
+    ours.consider(Terms::of(400, PARTS, MS * 240, [MS, Duration::ZERO]));
+    assert_eq!(write(&mut ours), 1);
+    ours.on_acked(0);
+    ours.consider(Terms::of(400, PARTS, MS * 240, [MS, MS * 60]));
+    assert!(ours.wants(), "the delay is another, although count and round trip are not");
+    assert_eq!(ours.peer_max_ack_delay(), MS * 60, "probe timeouts heed it");
 }
 
 #[test]
