@@ -135,6 +135,11 @@ impl Waits {
         self.turn = average(self.turn, if turns { turn } else { Duration::ZERO });
     }
 
+    /// The flow had nothing to send: what it fills itself empties then, which is no jitter.
+    fn on_pause(&mut self) {
+        self.last = [Duration::MAX; 2];
+    }
+
     fn are_restless(&self) -> bool {
         self.turn * RESTLESS_PART > self.mean
     }
@@ -295,7 +300,11 @@ impl Judge {
             return None;
         }
         let wait = shortest.saturating_sub(self.min_rtt);
-        self.waits.on_round(shortest, wait);
+        if app_limited {
+            self.waits.on_pause();
+        } else {
+            self.waits.on_round(shortest, wait);
+        }
         let (is_long, most, cause) = match self.stage {
             Stage::Cubic => {
                 let is_deep = wait >= self.min_rtt * (DEEP - 1) && wait >= LEAST_DEEP;
@@ -475,6 +484,22 @@ mod tests {
         assert!(with_losses(&jitter).is_some());
         let queue = [9, 11, 19, 23, 17, 14, 11, 9, 6, 8, 13, 21, 20, 13, 9, 6, 6, 6, 13, 17, 23];
         assert_eq!(with_losses(&queue), None);
+    }
+
+    /// Deleted, what a flow's own pauses and bursts do to its queue would be jitter, and the losses at the full queue chance.
+    #[test]
+    fn a_queue_that_empties_in_a_pause_is_no_jitter() {
+        let mut flow = Flow::new();
+        flow.round((MIN, MIN), &[]);
+        for _ in 0..3 {
+            flow.app_limited = false;
+            flow.round((MIN + 24, MIN + 50), &[]);
+            flow.app_limited = true;
+            flow.round((MIN, MIN + 2), &[]);
+        }
+        flow.app_limited = false;
+        flow.round((MIN + 24, MIN + 50), &[]);
+        assert_eq!(flow.round((MIN + 24, MIN + 50), &[1]), None);
     }
 
     #[test]

@@ -270,7 +270,6 @@ fn a_window_that_is_not_used_does_not_grow() {
     }
 }
 
-/// Without a sign of congestion the window is the initial one and what has arrived, whenever the size was found.
 /// Deleted, each of the idle connections of a server could hold a judge; or one that has seen a loss could forget it.
 #[test]
 fn an_idle_flow_that_chooses_holds_no_judge_unless_packets_were_lost() {
@@ -289,6 +288,7 @@ fn an_idle_flow_that_chooses_holds_no_judge_unless_packets_were_lost() {
     assert!(has_judge(&path));
 }
 
+/// Without a sign of congestion the window is the initial one and what has arrived, whenever the size was found.
 #[test]
 fn a_larger_datagram_enlarges_the_initial_window() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {
