@@ -15,7 +15,7 @@ fn downloads_go_on_while_paths_come_and_go() {
             let mut scenario = Scenario::interop(seed).both_ways(&loss);
             scenario.moves = Moves { times: 9, every: Duration::from_millis(400) };
             (scenario.client.multipath, scenario.server.multipath) = (Some(scheduler), Some(scheduler));
-            let report = run(&scenario, &Workload::downloads([4_000_000])).unwrap();
+            let report = run(&scenario, &Workload::downloads([8_000_000])).unwrap();
             assert!(report.paths_opened >= 3, "seed {seed}: {} paths", report.paths_opened);
             assert_eq!(report.client.migrations, 0, "seed {seed}: {:?}", report.client);
         }
