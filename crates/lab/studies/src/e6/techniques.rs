@@ -89,7 +89,7 @@ pub(super) const TECHNIQUES: [Technique; 15] = [
     ),
     both("no ACK frequency, every 10th packet", None, &["--ack-frequency", "off", "--ack-every", "10"]),
     both("packets encrypted by a library", None, &["--aead", "library"]),
-    both("BBR instead of CUBIC", None, &["--congestion", "bbr"]),
+    both("BBR instead of the controller that chooses", None, &["--congestion", "bbr"]),
 ];
 
 /// Those of connections. Only a build with the feature `experiments` can do without them: each is compared with everything in that
@@ -119,5 +119,5 @@ pub(super) const ELSEWHERE: [&str; 6] = [
      takes the shortest way.",
     "Header protection inside the payload's encryption is not built; the row on header protection compares masks for a whole train \
      with masks for each packet.",
-    "Of the congestion controllers the table has CUBIC and BBR; NewReno, Prague and auto are chosen by --congestion, too.",
+    "Of the congestion controllers the table has auto, which is CUBIC on such a link, and BBR; NewReno, CUBIC and Prague are chosen by --congestion, too.",
 ];
