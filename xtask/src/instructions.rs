@@ -94,7 +94,8 @@ fn count() -> Result<Figures, String> {
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let counts = folder.join("counts");
     let runner = format!(
-        "valgrind --quiet --tool=callgrind --dump-before=*dump_here* --callgrind-out-file={}",
+        // Fair, so that a thread that opens a file gets its turn beside the one that waits for it in a loop.
+        "valgrind --quiet --tool=callgrind --fair-sched=yes --dump-before=*dump_here* --callgrind-out-file={}",
         counts.display()
     );
     let output = Command::new(env!("CARGO"))
