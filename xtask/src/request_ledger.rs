@@ -70,7 +70,7 @@ pub(crate) fn run() -> Result<String, String> {
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let counts = folder.join("ledger");
     let runner = format!(
-        "valgrind --quiet --tool=callgrind --dump-before=*dump_here* --toggle-collect=*world::server_receives* \
+        "valgrind --quiet --tool=callgrind --fair-sched=yes --dump-before=*dump_here* --toggle-collect=*world::server_receives* \
          --toggle-collect=*world::server_sends* --callgrind-out-file={}",
         counts.display()
     );
