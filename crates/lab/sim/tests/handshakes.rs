@@ -54,6 +54,7 @@ fn handshakes_over_links_that_lose() {
             let loss = Node::Loss(EventRate::percent(percent).with_burst(burst));
             let times = times_over(&loss, rtt_ms, 2_000);
             let at = |percent: usize| times[times.len() * percent / 100].as_secs_f64();
+            assert!(at(99) < 5.0, "{rtt_ms} ms, {percent} %, {name}: one in a hundred takes {} s", at(99));
             println!("{rtt_ms} ms | {percent} %, {name} | {:.2} | {:.2} | {:.2}", at(50), at(90), at(99));
         }
     }

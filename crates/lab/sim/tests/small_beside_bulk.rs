@@ -30,29 +30,3 @@ fn a_small_response_waits_no_longer_than_a_round_trip_for_bulk() {
         assert!(half < alone + round_trip + queue, "{algorithm:?}: {half:?} instead of {alone:?}");
     }
 }
-
-/// The table of docs/networks/reading.md: `cargo test -p tercel-sim --test small_beside_bulk -- --ignored --nocapture`.
-#[test]
-#[ignore = "prints a table"]
-fn small_responses_over_links() {
-    for (name, link) in [
-        ("10 Mbit/s, 40 ms", NetworkProfile::new(10, 40)),
-        ("10 Mbit/s, 40 ms, 4 products", NetworkProfile::new(10, 40).with_queue(4.0)),
-        ("100 Mbit/s, 40 ms", NetworkProfile::new(100, 40)),
-        ("10 Mbit/s, 150 ms, 3 % loss", NetworkProfile::new(10, 150).with_loss(30_000)),
-        ("1 Mbit/s, 40 ms", NetworkProfile::new(1, 40)),
-    ] {
-        for algorithm in [Auto, Cubic, Bbr] {
-            let [alone, alone_late] = latency(&link, Beside::Nothing, algorithm);
-            let [half, late] = latency(&link, Beside::Bulk(60_000_000), algorithm);
-            let ms = |time: Duration| time.as_secs_f64() * 1e3;
-            println!(
-                "{name} | {algorithm:?} | {:.0} | {:.0} | {:.0} | {:.0}",
-                ms(alone),
-                ms(alone_late),
-                ms(half),
-                ms(late)
-            );
-        }
-    }
-}

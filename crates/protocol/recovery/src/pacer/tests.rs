@@ -60,18 +60,24 @@ fn ten_packets_leave_at_once_then_a_train_a_millisecond() {
     assert_eq!(pacer.next_release(), None);
 }
 
+/// A pacer of this rate that has spent its first burst, and when its next train leaves.
+fn saving(savings: Savings, rate: u64) -> (Pacer, Instant) {
+    let mut pacer = Pacer::new(Instant::ZERO, MTU);
+    pacer.set_savings(savings);
+    pacer.set_rate(per_second(rate), MTU);
+    let burst = pacer.allowance(Instant::ZERO);
+    pacer.on_sent(Instant::ZERO, burst);
+    assert_eq!(pacer.allowance(Instant::ZERO), 0);
+    let next = pacer.next_release().unwrap();
+    (pacer, next)
+}
+
 /// Deleted, a thousand slow connections could wake their worker for each packet, or leave in bursts that RFC 9002 §7.7 rules out.
 #[test]
 fn a_span_makes_trains_of_up_to_ten_packets() {
     let span = Duration::from_millis(20);
     for (rate, packets) in [(100_000, 1), (290_400, 4), (2_000_000, 10), (12_500_000, 10), (20_000_000, 13)] {
-        let mut pacer = Pacer::new(Instant::ZERO, MTU);
-        pacer.set_savings(Savings { span, absorbed: 0 });
-        pacer.set_rate(per_second(rate), MTU);
-        let burst = pacer.allowance(Instant::ZERO);
-        pacer.on_sent(Instant::ZERO, burst);
-        assert_eq!(pacer.allowance(Instant::ZERO), 0);
-        let next = pacer.next_release().unwrap();
+        let (mut pacer, next) = saving(Savings { span, absorbed: 0 }, rate);
         assert_eq!(pacer.allowance(next) / u64::from(MTU), packets, "{rate} B/s");
     }
 }
@@ -83,13 +89,7 @@ fn trains_are_as_long_as_a_path_absorbs() {
     for (rate, absorbed, packets) in
         [(2_000_000, 15, 15), (2_000_000, 100, 27), (12_500_000, 1_000, 44), (2_000_000, 5, 10)]
     {
-        let mut pacer = Pacer::new(Instant::ZERO, MTU);
-        pacer.set_savings(Savings { span, absorbed: absorbed * u64::from(MTU) });
-        pacer.set_rate(per_second(rate), MTU);
-        let burst = pacer.allowance(Instant::ZERO);
-        pacer.on_sent(Instant::ZERO, burst);
-        assert_eq!(pacer.allowance(Instant::ZERO), 0);
-        let next = pacer.next_release().unwrap();
+        let (mut pacer, next) = saving(Savings { span, absorbed: absorbed * u64::from(MTU) }, rate);
         assert_eq!(pacer.allowance(next) / u64::from(MTU), packets, "{rate} B/s");
         // What a path has absorbed it may absorb no more after a pause: then it is ten packets and a millisecond of the rate.
         let after = pacer.allowance(next + Duration::from_secs(1));
