@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A ready file that was written.
 #[derive(Debug)]
@@ -30,15 +31,21 @@ impl ReadyFile {
     }
 }
 
-/// Replaces the file `path` whole.
+/// Replaces the file `path` whole, also while other processes replace it: those of an upgrade can end at the same time.
 ///
 /// # Errors
 /// One line: the file cannot be written.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), String> {
-    let partial = path.with_extension("partial");
-    std::fs::write(&partial, text)
-        .and_then(|()| std::fs::rename(&partial, path))
-        .map_err(|error| format!("cannot write {}: {error}", path.display()))
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}-{number}.partial", std::process::id()));
+    let partial = path.with_file_name(name);
+    std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, path)).map_err(|error| {
+        // The error that matters is the first.
+        let _ = std::fs::remove_file(&partial);
+        format!("cannot write {}: {error}", path.display())
+    })
 }
 
 #[cfg(test)]
@@ -61,5 +68,34 @@ mod tests {
         assert!(path.exists(), "the second server's");
         second.remove();
         assert!(!path.exists());
+    }
+
+    /// Fails without a name of its own for what each writes: a long text and a short one end up in one file.
+    #[test]
+    fn a_file_that_two_replace_at_the_same_time_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("summary");
+        let texts = ["short".to_owned(), "long".repeat(10_000)];
+        std::thread::scope(|scope| {
+            for text in &texts {
+                scope.spawn(|| (0..300).for_each(|_| replace(&path, text).unwrap()));
+            }
+            let seen = || std::fs::read_to_string(&path).unwrap_or_default();
+            for _ in 0..300 {
+                let seen = seen();
+                assert!(seen.is_empty() || texts.contains(&seen), "{} bytes", seen.len());
+            }
+        });
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing stays beside it");
+    }
+
+    /// Fails without it: a folder collects a file at each try.
+    #[test]
+    fn what_cannot_be_put_in_its_place_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("taken");
+        std::fs::create_dir(&path).unwrap();
+        assert!(replace(&path, "text").unwrap_err().contains("cannot write"));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }
