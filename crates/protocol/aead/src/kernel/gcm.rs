@@ -1,7 +1,8 @@
 //! AES-GCM of one packet, for vectors of any width. NIST SP 800-38D.
 //!
-//! The payload goes by in chunks of eight vectors: eight are what hides the latency of an AES round. While a chunk is encrypted,
-//! GHASH takes in another one: eight multiplications by eight powers of the hash key, added up, and one reduction. What is left
+//! The payload goes by in chunks of eight vectors: eight are what hides the latency of an AES round. While a chunk goes through AES,
+//! GHASH takes in another one: eight multiplications by eight powers of the hash key, added up, and one reduction. A packet that is
+//! opened has the same chunk hashed, one that is sealed the chunk before it, which is still in registers. What is left
 //! at the end, up to a chunk, is done by a function of its number of vectors. The block with the lengths and the one that masks the
 //! tag go along with it.
 //!
@@ -38,22 +39,47 @@ static HEADS: [u8; 128] = {
     bytes
 };
 
-/// The number, of which the compiler knows nothing: a loop that counts by it stays a loop. Unrolled, it would keep all products until
-/// the end, and all powers and round keys before it, on the stack.
+/// The address, of which the compiler knows nothing.
+#[cfg_attr(
+    not(miri),
+    expect(clippy::pointers_in_nomem_asm_block, reason = "nothing is read or written there")
+)]
 #[inline(always)]
-fn opaque(number: usize) -> usize {
+fn opaque<T>(address: *const T) -> *const T {
     // Miri knows no assembly.
     #[cfg(miri)]
-    return number;
+    return address;
     #[cfg(not(miri))]
     {
-        let mut number = number;
+        let mut address = address;
         // SAFETY: there is no instruction.
         unsafe {
-            core::arch::asm!("/* {0} */", inout(reg) number, options(nomem, nostack, preserves_flags));
+            core::arch::asm!("/* {0} */", inout(reg) address, options(nomem, nostack, preserves_flags));
         }
-        number
+        address
     }
+}
+
+/// The number, of which the compiler knows nothing: a loop that counts by it stays a loop.
+#[inline(always)]
+fn unknown(number: usize) -> usize {
+    opaque(core::ptr::without_provenance::<u8>(number)).addr()
+}
+
+/// Aligns the stack frame of the function that this is inlined into, and with it the vectors that the compiler keeps there. It keeps them where
+/// the frame happens to be otherwise, and a vector that lies across two pages makes its chunk take half as long again.
+#[inline(always)]
+fn align_frame() {
+    let vector = core::mem::MaybeUninit::<__m512i>::uninit();
+    opaque(&raw const vector);
+}
+
+/// The same material, which for the compiler is another. What is read of it here it cannot read earlier: it would read all powers and
+/// round keys in front of the loops that need them, more than there are registers, and keep them on the stack.
+#[inline(always)]
+fn renewed(material: &Material) -> &Material {
+    // SAFETY: the address is that of the reference.
+    unsafe { &*opaque(material) }
 }
 
 /// All ones in the first `len` bytes, of at most [`Vector::BYTES`].
@@ -66,7 +92,7 @@ unsafe fn head<V: Vector>(len: usize) -> V {
 #[inline(always)]
 unsafe fn hash_header(material: &Material, header: *const u8, len: usize) -> __m128i {
     unsafe {
-        let power: __m128i = material.power(1);
+        let power = material.power(1);
         let mut hash = _mm_setzero_si128();
         let mut at = 0;
         while at < len {
@@ -78,61 +104,78 @@ unsafe fn hash_header(material: &Material, header: *const u8, len: usize) -> __m
     }
 }
 
-/// Products of `count` whole vectors at `data`, the first of them times the power `highest` and those below. `hash` is added to the
-/// first block.
-#[inline(always)]
-unsafe fn hash_vectors<V: Vector>(
-    material: &Material,
-    data: *const u8,
-    count: usize,
-    highest: usize,
-    hash: __m128i,
-    products: &mut Products<V>,
-) {
-    unsafe {
-        let mut hash = V::first(hash);
-        let mut at = opaque(0);
-        while at < count {
-            let x = V::load(data.add(at * V::BYTES)).reverse().xor(hash);
-            products.add(Products::of(x, material.power(highest - at * V::BLOCKS)));
-            hash = V::zero();
-            at = opaque(at + 1);
+/// The counters to come.
+#[derive(Clone, Copy)]
+struct Counters<V> {
+    /// A vector of them, in network order.
+    next: V,
+    /// The first number in it: 2 and what whole chunks have used.
+    number: usize,
+}
+
+impl<V: Vector> Counters<V> {
+    /// `N` vectors of them: a chunk, or the packet's last ones.
+    ///
+    /// Adding to the last byte of numbers in network order is one instruction for each vector. Where that byte has a carry the numbers are
+    /// reversed for it, which is two. `next` has none in its lanes: it begins 2 after a multiple of 8.
+    #[inline(always)]
+    unsafe fn take<const N: usize>(&mut self) -> [V; N] {
+        unsafe {
+            let mut taken = [self.next; N];
+            let last_byte = self.number & 0xff;
+            self.number += N * V::BLOCKS;
+            if last_byte + N * V::BLOCKS <= 0x100 {
+                let step = V::splat(_mm_set_epi32((V::BLOCKS << 24) as i32, 0, 0, 0));
+                for vector in &mut taken {
+                    *vector = self.next;
+                    self.next = self.next.add(step);
+                }
+            } else {
+                let step = V::splat(_mm_set_epi32(0, 0, 0, V::BLOCKS as i32));
+                let mut next = self.next.reverse();
+                for vector in &mut taken {
+                    *vector = next.reverse();
+                    next = next.add(step);
+                }
+                self.next = next.reverse();
+            }
+            taken
         }
     }
 }
 
 /// Vectors of counters, each on its way through AES.
 #[inline(always)]
-unsafe fn begin<V: Vector, const N: usize>(material: &Material, counters: &mut V) -> [V; N] {
+unsafe fn begin<V: Vector, const N: usize>(material: &Material, counters: &mut Counters<V>) -> [V; N] {
     unsafe {
         let whitening = V::splat(material.round_key(0));
-        let step = V::splat(_mm_set_epi32(0, 0, 0, V::BLOCKS as i32));
-        let mut states = [*counters; N];
+        let mut states = counters.take();
         for state in &mut states {
-            *state = counters.reverse().xor(whitening);
-            *counters = counters.add(step);
+            *state = whitening.xor(*state);
         }
         states
     }
 }
 
-/// The last round, and the data, from `source`.
+/// The last round, and the data, from `source`. Returns what is then at `data`.
 #[inline(always)]
 unsafe fn end<V: Vector, const N: usize>(
     material: &Material,
-    states: [V; N],
+    mut states: [V; N],
     source: *const u8,
     data: *mut u8,
-) {
+) -> [V; N] {
     unsafe {
         let key = V::splat(material.round_key(material.rounds()));
-        for (at, state) in states.into_iter().enumerate() {
+        for (at, state) in states.iter_mut().enumerate() {
             let at = at * V::BYTES;
             if at % CACHE_LINE == 0 {
                 _mm_prefetch::<_MM_HINT_T0>(source.wrapping_add(at + AHEAD).cast());
             }
-            state.last_round(key.xor(V::load(source.add(at)))).store(data.add(at));
+            *state = state.last_round(key.xor(V::load(source.add(at))));
+            state.store(data.add(at));
         }
+        states
     }
 }
 
@@ -146,59 +189,99 @@ unsafe fn round<V: Vector, const N: usize>(states: &mut [V; N], key: __m128i) {
     }
 }
 
-/// Encrypts or decrypts a chunk, from `source` to `data`. Meanwhile GHASH takes in the chunk at `hashed`.
+/// The rounds from `first` to the one before the last.
 #[inline(always)]
-unsafe fn crypt_chunk<V: Vector>(
+unsafe fn rounds<V: Vector, const N: usize, const M: usize>(
     material: &Material,
-    source: *const u8,
+    first: usize,
+    states: &mut [V; N],
+    blocks: &mut [__m128i; M],
+) {
+    unsafe {
+        let mut at = unknown(first);
+        while at < material.rounds() {
+            round(states, material.round_key(at));
+            round(blocks, material.round_key(at));
+            at = unknown(at + 1);
+        }
+    }
+}
+
+/// All rounds but the last, and beside the first of them the hash of a chunk. Without a loop, because the chunk is in registers, and because two
+/// products are added by one instruction then.
+#[inline(always)]
+unsafe fn rounds_and_hash<V: Vector, const N: usize, const M: usize>(
+    material: &Material,
+    states: &mut [V; N],
+    blocks: &mut [__m128i; M],
+    chunk: &[V; CHUNK],
+    hash: __m128i,
+) -> __m128i {
+    unsafe {
+        let mut products = Products::none();
+        let [first, others @ ..] = chunk;
+        for (at, vector) in (1..).zip(others) {
+            let material = renewed(material);
+            round(states, material.round_key(at));
+            round(blocks, material.round_key(at));
+            products.add(Products::of(vector.reverse(), material.power((CHUNK - at) * V::BLOCKS)));
+        }
+        // The first block comes last: `hash` is the result of the chunk before, and takes its time.
+        products.add(Products::of(first.reverse().xor(V::first(hash)), material.power(CHUNK * V::BLOCKS)));
+        rounds(material, CHUNK, states, blocks);
+        products.reduce()
+    }
+}
+
+/// Decrypts a chunk, and hashes it.
+#[inline(always)]
+unsafe fn open_chunk<V: Vector>(
+    material: &Material,
     data: *mut u8,
-    counters: &mut V,
-    hashed: *const u8,
+    counters: &mut Counters<V>,
     hash: __m128i,
 ) -> __m128i {
     unsafe {
         let mut states: [V; CHUNK] = begin(material, counters);
-        let mut products = Products::<V>::none();
-        let mut at = opaque(1);
-        while at < CHUNK {
-            round(&mut states, material.round_key(at));
-            let x = V::load(hashed.add(at * V::BYTES)).reverse();
-            products.add(Products::of(x, material.power((CHUNK - at) * V::BLOCKS)));
-            at = opaque(at + 1);
-        }
-        // The first block comes last: `hash` is the result of the chunk before, and takes its time.
-        round(&mut states, material.round_key(CHUNK));
-        let x = V::load(hashed).reverse().xor(V::first(hash));
-        products.add(Products::of(x, material.power(CHUNK * V::BLOCKS)));
-        let mut at = opaque(CHUNK + 1);
-        while at < material.rounds() {
-            round(&mut states, material.round_key(at));
-            at = opaque(at + 1);
-        }
-        let hash = products.reduce();
-        end(material, states, source, data);
+        let chunk = core::array::from_fn(|at| V::load(data.add(at * V::BYTES)));
+        let hash = rounds_and_hash(material, &mut states, &mut [], &chunk, hash);
+        end(material, states, data, data);
+        hash
+    }
+}
+
+/// Encrypts a chunk, from `source` to `data`, and hashes the one before it, in whose place it then is.
+#[inline(always)]
+unsafe fn seal_chunk<V: Vector>(
+    material: &Material,
+    source: *const u8,
+    data: *mut u8,
+    counters: &mut Counters<V>,
+    (chunk, hash): (&mut [V; CHUNK], __m128i),
+) -> __m128i {
+    unsafe {
+        let mut states: [V; CHUNK] = begin(material, counters);
+        let hash = rounds_and_hash(material, &mut states, &mut [], chunk, hash);
+        *chunk = end(material, states, source, data);
         hash
     }
 }
 
 /// Encrypts the first chunk: its first vector where it is, the others from `rest`.
 #[inline(always)]
-unsafe fn crypt_first_chunk<V: Vector>(
+unsafe fn seal_first_chunk<V: Vector>(
     material: &Material,
     rest: *const u8,
     data: *mut u8,
-    counters: &mut V,
-) {
+    counters: &mut Counters<V>,
+) -> [V; CHUNK] {
     unsafe {
         let mut states: [V; CHUNK] = begin(material, counters);
-        let mut at = opaque(1);
-        while at < material.rounds() {
-            round(&mut states, material.round_key(at));
-            at = opaque(at + 1);
-        }
+        rounds(material, 1, &mut states, &mut []);
         let [first, others @ ..] = states;
-        end(material, [first], data, data);
-        end(material, others, rest, data.add(V::BYTES));
+        let [first] = end(material, [first], data, data);
+        let [a, b, c, d, e, f, g] = end(material, others, rest, data.add(V::BYTES));
+        [first, a, b, c, d, e, f, g]
     }
 }
 
@@ -209,7 +292,9 @@ struct Tail<V> {
     data: *mut u8,
     /// Bytes of the payload that are left, less than a chunk.
     len: usize,
-    counters: V,
+    counters: Counters<V>,
+    /// A chunk that is encrypted and not yet hashed.
+    chunk: Option<[V; CHUNK]>,
     hash: __m128i,
     /// The block that masks the tag, not yet encrypted.
     mask: __m128i,
@@ -222,14 +307,12 @@ impl<V: Vector> Tail<V> {
     #[inline(always)]
     unsafe fn finish<const N: usize, const OPENS: bool>(self, material: &Material) -> __m128i {
         unsafe {
-            let Tail { source, data, len, mut counters, hash, mask, lengths } = self;
+            let Tail { source, data, len, mut counters, chunk, mut hash, mask, lengths } = self;
             let mut states: [V; N] = begin(material, &mut counters);
             let mut mask = [mask.xor(material.round_key(0))];
-            let mut at = opaque(1);
-            while at < material.rounds() {
-                round(&mut states, material.round_key(at));
-                round(&mut mask, material.round_key(at));
-                at = opaque(at + 1);
+            match chunk {
+                Some(chunk) => hash = rounds_and_hash(material, &mut states, &mut mask, &chunk, hash),
+                None => rounds(material, 1, &mut states, &mut mask),
             }
             let key = material.round_key(material.rounds());
             let mask = mask[0].last_round(key);
@@ -237,39 +320,26 @@ impl<V: Vector> Tail<V> {
                 return multiply(lengths.xor(hash), material.power(1)).reverse().xor(mask);
             }
             // The lengths are the last block of all.
-            let lengths = Products::<__m128i>::of(lengths, material.power(1));
-            let mut products = Products {
-                lower: V::first(lengths.lower),
-                sums: V::first(lengths.sums),
-                upper: V::first(lengths.upper),
-            };
+            let mut products = Products::of(lengths, material.power(1)).widen();
             let blocks = len.div_ceil(16);
-            let whole = N - 1;
-            if OPENS {
-                hash_vectors(material, data, whole, blocks + 1, hash, &mut products);
+            let power = |at| renewed(material).power(blocks + 1 - at * V::BLOCKS);
+            let mut hash = V::first(hash);
+            for (at, &state) in states[..N - 1].iter().enumerate() {
+                let place = at * V::BYTES;
+                let before = V::load(data.add(place));
+                let [after] = end(material, [state], source.add(place), data.add(place));
+                let x = if OPENS { before } else { after };
+                products.add(Products::of(x.reverse().xor(hash), power(at)));
+                hash = V::zero();
             }
-            let mut last = V::zero();
-            for (at, state) in states.into_iter().enumerate() {
-                if at < whole {
-                    let at = at * V::BYTES;
-                    end(material, [state], source.add(at), data.add(at));
-                } else {
-                    last = state;
-                }
-            }
-            if !OPENS {
-                hash_vectors(material, data, whole, blocks + 1, hash, &mut products);
-            }
-            let (data, len) = (data.add(whole * V::BYTES), len - whole * V::BYTES);
+            let place = (N - 1) * V::BYTES;
+            let (data, len) = (data.add(place), len - place);
             let kept = head::<V>(len);
             let before = V::load_head(data, len);
-            let after = last.last_round(V::splat(key)).and(kept).xor(before);
+            let after = states[N - 1].last_round(V::splat(key)).and(kept).xor(before);
             after.store_head(data, len);
-            let mut x = if OPENS { before } else { after }.and(kept).reverse();
-            if N == 1 {
-                x = x.xor(V::first(hash));
-            }
-            products.add(Products::of(x, material.power(blocks + 1 - whole * V::BLOCKS)));
+            let x = if OPENS { before } else { after };
+            products.add(Products::of(x.and(kept).reverse().xor(hash), power(N - 1)));
             products.reduce().reverse().xor(mask)
         }
     }
@@ -319,42 +389,42 @@ pub(super) unsafe fn crypt<V: Vector, const OPENS: bool>(
 ) -> __m128i {
     // What is left at the end is less than a chunk in bytes, but it can have as many blocks. The block with the lengths follows.
     const { assert!(CHUNK * V::BLOCKS < POWERS) };
+    align_frame();
     unsafe {
         let upper = u64::from(nonce.head) << 32 | nonce.tail >> 32;
         let lower = nonce.tail << 32;
         let first = _mm_set_epi64x(upper as i64, lower as i64 | 1);
-        let mut counters = V::splat(first).add(V::counting());
+        let next = V::splat(first).add(V::counting()).reverse();
+        let mut counters = Counters { next, number: 2 };
         let mut hash = hash_header(material, packet, header_len);
         let mut data = packet.add(header_len);
         let mut source = data.cast_const();
         let mut len = payload_len;
+        let (mask, lengths) =
+            (first.reverse(), _mm_set_epi64x(header_len as i64 * 8, payload_len as i64 * 8));
         let chunk = CHUNK * V::BYTES;
-        if len >= chunk {
-            if OPENS {
-                while len >= chunk {
-                    hash = crypt_chunk(material, data, data, &mut counters, data, hash);
-                    data = data.add(chunk);
-                    len -= chunk;
-                }
-                source = data;
-            } else {
-                crypt_first_chunk(material, rest, data, &mut counters);
-                source = rest.add(chunk - V::BYTES);
-                len -= chunk;
-                while len >= chunk {
-                    hash = crypt_chunk(material, source, data.add(chunk), &mut counters, data, hash);
-                    source = source.add(chunk);
-                    data = data.add(chunk);
-                    len -= chunk;
-                }
-                let mut products = Products::<V>::none();
-                hash_vectors(material, data, CHUNK, CHUNK * V::BLOCKS, hash, &mut products);
-                hash = products.reduce();
+        if OPENS {
+            while len >= chunk {
+                hash = open_chunk(material, data, &mut counters, hash);
                 data = data.add(chunk);
+                len -= chunk;
             }
+            source = data;
+        } else if len >= chunk {
+            let mut last = seal_first_chunk(material, rest, data, &mut counters);
+            data = data.add(chunk);
+            source = rest.add(chunk - V::BYTES);
+            len -= chunk;
+            while len >= chunk {
+                hash = seal_chunk(material, source, data, &mut counters, (&mut last, hash));
+                data = data.add(chunk);
+                source = source.add(chunk);
+                len -= chunk;
+            }
+            let tail = Tail { source, data, len, counters, chunk: Some(last), hash, mask, lengths };
+            return tail.finish_any::<OPENS>(material);
         }
-        let lengths = _mm_set_epi64x(header_len as i64 * 8, payload_len as i64 * 8);
-        let tail = Tail { source, data, len, counters, hash, mask: first.reverse(), lengths };
+        let tail = Tail { source, data, len, counters, chunk: None, hash, mask, lengths };
         tail.finish_any::<OPENS>(material)
     }
 }

@@ -23,6 +23,21 @@ pub(super) struct Products<V> {
     pub(super) upper: V,
 }
 
+/// A power of the hash key in each lane.
+#[derive(Clone, Copy)]
+pub(super) struct Power<V> {
+    pub(super) whole: V,
+    /// The sum of its halves, in the lower half.
+    pub(super) sum: V,
+}
+
+impl<V: Vector> Power<V> {
+    #[inline(always)]
+    pub(super) unsafe fn of(whole: V) -> Self {
+        unsafe { Power { whole, sum: whole.xor(whole.swap()) } }
+    }
+}
+
 impl<V: Vector> Products<V> {
     #[inline(always)]
     pub(super) unsafe fn none() -> Self {
@@ -30,12 +45,12 @@ impl<V: Vector> Products<V> {
     }
 
     #[inline(always)]
-    pub(super) unsafe fn of(x: V, power: V) -> Self {
+    pub(super) unsafe fn of(x: V, power: Power<V>) -> Self {
         unsafe {
             Products {
-                lower: x.multiply::<0x00>(power),
-                sums: x.xor(x.swap()).multiply::<0x00>(power.xor(power.swap())),
-                upper: x.multiply::<0x11>(power),
+                lower: x.multiply::<0x00>(power.whole),
+                sums: x.xor(x.swap()).multiply::<0x00>(power.sum),
+                upper: x.multiply::<0x11>(power.whole),
             }
         }
     }
@@ -62,8 +77,18 @@ impl<V: Vector> Products<V> {
     }
 }
 
+impl Products<__m128i> {
+    /// In the first lane of vectors.
+    #[inline(always)]
+    pub(super) unsafe fn widen<V: Vector>(self) -> Products<V> {
+        unsafe {
+            Products { lower: V::first(self.lower), sums: V::first(self.sums), upper: V::first(self.upper) }
+        }
+    }
+}
+
 /// `a` times `power`, which holds the additional factor.
 #[inline(always)]
-pub(super) unsafe fn multiply(a: __m128i, power: __m128i) -> __m128i {
+pub(super) unsafe fn multiply(a: __m128i, power: Power<__m128i>) -> __m128i {
     unsafe { Products::of(a, power).reduce() }
 }

@@ -1,7 +1,7 @@
 //! What is computed of a key once: the round keys of AES and the powers of the hash key; and AES alone, by the former. FIPS 197 §5.2,
 //! SP 800-38D §6.3.
 
-use super::ghash::multiply;
+use super::ghash::{Power, multiply};
 use super::vector::Vector;
 use crate::Instructions;
 use core::arch::x86_64::*;
@@ -31,6 +31,8 @@ pub(crate) struct RoundKeys {
 pub(crate) struct Material {
     /// Zeros, then the highest power first, the first one last; bytes reversed, with one factor of x more. Then zeros.
     powers: [[u8; 16]; PLACES + PADDING],
+    /// The sum of both halves of each power, in the lower half.
+    sums: [[u8; 16]; PLACES + PADDING],
     round_keys: RoundKeys,
 }
 
@@ -119,8 +121,9 @@ impl Material {
     /// Code without these features calls it in `unsafe`: the CPU has AES-NI, PCLMULQDQ and AVX.
     #[target_feature(enable = "aes,pclmulqdq,avx")]
     pub(super) fn new(instructions: Instructions, key: &[u8]) -> Material {
-        let mut material =
-            Material { powers: [[0; 16]; PLACES + PADDING], round_keys: RoundKeys::new(instructions, key) };
+        let nothing = [[0; 16]; PLACES + PADDING];
+        let round_keys = RoundKeys::new(instructions, key);
+        let mut material = Material { powers: nothing, sums: nothing, round_keys };
         material.raise();
         material
     }
@@ -137,12 +140,18 @@ impl Material {
         hash_key = number.to_le_bytes();
         // SAFETY: the array has 16 bytes.
         let first = unsafe { _mm_loadu_si128(hash_key.as_ptr().cast()) };
+        // SAFETY: the features are this function's.
+        let first = unsafe { Power::of(first) };
         let mut power = first;
-        for place in self.powers[PLACES - POWERS..PLACES].iter_mut().rev() {
-            // SAFETY: the place has 16 bytes.
-            unsafe { _mm_storeu_si128(place.as_mut_ptr().cast(), power) };
+        let places = self.powers[..PLACES].iter_mut().zip(&mut self.sums[..PLACES]).rev();
+        for (place, sum) in places.take(POWERS) {
+            // SAFETY: each place has 16 bytes.
+            unsafe {
+                _mm_storeu_si128(place.as_mut_ptr().cast(), power.whole);
+                _mm_storeu_si128(sum.as_mut_ptr().cast(), power.sum);
+            }
             // SAFETY: the features are this function's.
-            power = unsafe { multiply(power, first) };
+            power = unsafe { Power::of(multiply(power.whole, first)) };
         }
         blocks.zeroize();
         hash_key.zeroize();
@@ -170,10 +179,16 @@ impl Material {
 
     /// The powers from the given one downwards, as many as the vector has lanes. After the first power come zeros.
     #[inline(always)]
-    pub(super) unsafe fn power<V: Vector>(&self, power: usize) -> V {
+    pub(super) unsafe fn power<V: Vector>(&self, power: usize) -> Power<V> {
         debug_assert!((1..=POWERS).contains(&power));
+        let at = PLACES - power;
         // SAFETY: there are as many powers, and behind the first one zeros for the other lanes of the widest vector.
-        unsafe { V::load(self.powers.as_ptr().add(PLACES - power).cast()) }
+        unsafe {
+            Power {
+                whole: V::load(self.powers.as_ptr().add(at).cast()),
+                sum: V::load(self.sums.as_ptr().add(at).cast()),
+            }
+        }
     }
 }
 
@@ -186,5 +201,6 @@ impl Drop for RoundKeys {
 impl Drop for Material {
     fn drop(&mut self) {
         self.powers.zeroize();
+        self.sums.zeroize();
     }
 }
