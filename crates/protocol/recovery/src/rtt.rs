@@ -86,8 +86,11 @@ impl Rtt {
         self.latest = latest;
         let is_excessive = self.refresh == Refresh::Estimate && latest < self.smoothed / 2;
         if self.first_sample_at.is_none() || is_excessive {
+            // The first sample of all replaces an assumption, so that the next one may still replace it.
+            if self.first_sample_at.is_some() {
+                self.refresh = Refresh::No;
+            }
             self.first_sample_at.get_or_insert(now);
-            self.refresh = Refresh::No;
             self.min = latest;
             self.smoothed = latest;
             self.variation = latest / 2;

@@ -63,6 +63,11 @@ fn the_first_sample_after_the_handshake_replaces_an_estimate_of_twice_as_much() 
     assert_eq!((plain.smoothed(), plain.variation()), (unchanged.smoothed(), unchanged.variation()));
     late.on_sample(Instant::ZERO, ms(2), Duration::ZERO);
     assert!(late.smoothed() > ms(17), "only once: {:?}", late.smoothed());
+    // The datagram that ended the handshake had the first sample behind that.
+    let mut first = Rtt::default();
+    first.on_handshake_confirmed();
+    [1_019, 20].into_iter().for_each(|sample| first.on_sample(Instant::ZERO, ms(sample), Duration::ZERO));
+    assert_eq!((first.smoothed(), first.min()), (ms(20), ms(20)));
 }
 
 #[test]

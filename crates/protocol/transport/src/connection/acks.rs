@@ -128,8 +128,11 @@ impl Connection {
     /// of the peer or the length of an outage, not a round trip, and longer than what is assumed. A peer delays none of these so long by
     /// itself (RFC 9000 §13.2.1), and the delay that it reports is not believed in any other way (RFC 9002 §5.3).
     fn is_repeated_ack(&self, id: SpaceId, sample: Duration, raw_delay: u64) -> bool {
-        sample > self.paths.active().rtt.smoothed()
-            && (id != SpaceId::Application || self.timers.has_backed_off())
+        let rtt = &self.paths.active().rtt;
+        // The datagram that ends the handshake ends the back-off before its frames of this space are read.
+        let may_repeat = id != SpaceId::Application || self.timers.has_backed_off() || !rtt.has_sample();
+        sample > rtt.smoothed()
+            && may_repeat
             && self.handshake.ack_delay(raw_delay) > (sample / 2).max(self.longest_ack_delay(id))
     }
 

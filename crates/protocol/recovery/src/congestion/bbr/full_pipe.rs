@@ -8,11 +8,13 @@ pub(super) struct FullPipe {
     pub(super) is_full: bool,
     pub(super) is_ever_full: bool,
     pub(super) drain_start: u64,
+    /// The largest bandwidth known when losses were last looked at, a round ago.
+    pub(super) at_losses: u64,
 }
 
 impl FullPipe {
     pub(super) const fn new() -> FullPipe {
-        FullPipe { baseline: 0, rounds: 0, is_full: false, is_ever_full: false, drain_start: 0 }
+        FullPipe { baseline: 0, rounds: 0, is_full: false, is_ever_full: false, drain_start: 0, at_losses: 0 }
     }
 
     /// The pipe was full at least once: Startup has done its work.

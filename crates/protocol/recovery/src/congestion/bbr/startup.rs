@@ -45,10 +45,13 @@ impl Bbr {
             return;
         }
         let ranges = self.bounds.take_ranges();
+        let bandwidth = self.model.max_bandwidth();
+        let before = core::mem::replace(&mut self.full_pipe.at_losses, bandwidth);
+        let has_grown = bandwidth >= before.saturating_mul(GROWTH) / 100;
         if self.full_pipe.is_ever_full
             || ranges < LOSS_RANGES
             || !is_too_high(sample.lost, sample.tx_in_flight, self.random_loss.borne())
-            || self.random_loss.is_harmless_in_startup()
+            || self.random_loss.is_harmless_in_startup(has_grown)
         {
             return;
         }

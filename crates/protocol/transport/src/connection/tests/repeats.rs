@@ -76,6 +76,25 @@ fn an_acknowledgement_that_comes_by_a_timeout_of_the_peer_is_no_round_trip() {
     assert!(!client.paths.active().rtt.has_sample());
 }
 
+/// The datagram that ends the handshake ends the back-off, too, before its acknowledgement of 1-RTT packets is read. Deleted, the first
+/// timeouts of a server that hears a client's probe first would take seconds.
+#[test]
+fn an_acknowledgement_that_comes_with_a_late_finished_is_no_round_trip() {
+    let (mut pair, mut answer) = begun();
+    let now = pair.now;
+    pair.server().components.control_frames.ping();
+    answer.extend(pair.server.send(now));
+    answer.into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
+    let _lost = pair.client.send(now);
+    pair.now = pair.now + Duration::from_secs(1);
+    let now = pair.now;
+    pair.client.send(now).into_iter().for_each(|datagram| pair.server.receive(now, datagram, None));
+    let server = pair.server();
+    assert!(server.is_connected());
+    assert_eq!(server.spaces.application.ledger.ack_eliciting_in_flight(), 0);
+    assert!(!server.paths.active().rtt.has_sample(), "{:?}", server.paths.active().rtt);
+}
+
 /// Deleted, clients of other kinds would take a second for the first round trip, and wait three for what is lost after it.
 #[test]
 fn a_server_hello_that_goes_again_repeats_no_acknowledgement() {
