@@ -65,15 +65,22 @@ pub struct OneRttSecrets {
     path: u32,
     local: DirectionSecrets,
     peer: DirectionSecrets,
+    /// The keys of the next phase, derived ahead unless they are not used for a while.
+    next: Option<Box<NextKeys>>,
 }
 
-/// The same of one direction. The next key is derived ahead.
+/// The same of one direction.
 struct DirectionSecrets {
     header: RawKey,
     in_use: DerivedKey,
-    next: DerivedKey,
     /// The secret of the next key.
     secret: Secret,
+}
+
+/// The keys of the next phase, of either side.
+struct NextKeys {
+    local: DerivedKey,
+    peer: DerivedKey,
 }
 
 impl DirectionSecrets {
@@ -81,12 +88,16 @@ impl DirectionSecrets {
         let (header, in_use) = (secret.header_key(version), DerivedKey::new(version, &secret));
         //= rfc9001/6.1#3
         secret.update(version);
-        DirectionSecrets { header, in_use, next: DerivedKey::new(version, &secret), secret }
+        DirectionSecrets { header, in_use, secret }
     }
 
-    fn advance(&mut self, version: Version) {
+    fn next(&self, version: Version) -> DerivedKey {
+        DerivedKey::new(version, &self.secret)
+    }
+
+    fn advance(&mut self, version: Version, next: DerivedKey) {
         self.secret.update(version);
-        self.in_use = core::mem::replace(&mut self.next, DerivedKey::new(version, &self.secret));
+        self.in_use = next;
     }
 
     fn keys(&self, path: u32) -> DirectionalKeys {
@@ -101,7 +112,23 @@ impl OneRttSecrets {
     /// The secrets of the first generation.
     pub(crate) fn new(version: Version, local: Secret, peer: Secret) -> OneRttSecrets {
         let [local, peer] = [local, peer].map(|secret| DirectionSecrets::new(version, secret));
-        OneRttSecrets { version, path: 0, local, peer }
+        let mut secrets = OneRttSecrets { version, path: 0, local, peer, next: None };
+        secrets.derive_ahead();
+        secrets
+    }
+
+    /// Derives the keys of the next phase, if they are not there: a key update then takes little longer than any other packet.
+    /// RFC 9001 §9.5.
+    pub fn derive_ahead(&mut self) {
+        if self.next.is_none() {
+            let (local, peer) = (self.local.next(self.version), self.peer.next(self.version));
+            self.next = Some(Box::new(NextKeys { local, peer }));
+        }
+    }
+
+    /// Forgets what [`OneRttSecrets::derive_ahead`] makes again.
+    pub fn release_memory(&mut self) {
+        self.next = None;
     }
 
     /// The keys in use.
@@ -116,13 +143,20 @@ impl OneRttSecrets {
 
     /// The packet key of the peer's next key phase.
     pub fn next_peer(&self) -> PacketKey {
-        self.peer.next.expand(self.path)
+        match &self.next {
+            Some(next) => next.peer.expand(self.path),
+            None => self.peer.next(self.version).expand(self.path),
+        }
     }
 
     /// Moves on by one key phase. Header keys stay.
     pub fn advance(&mut self) {
-        self.local.advance(self.version);
-        self.peer.advance(self.version);
+        self.derive_ahead();
+        if let Some(next) = self.next.take() {
+            self.local.advance(self.version, next.local);
+            self.peer.advance(self.version, next.peer);
+        }
+        self.derive_ahead();
     }
 
     /// Keys made from now on are for packets of path `to`; of path 0 at first.

@@ -129,6 +129,9 @@ impl Outgoing {
 impl CryptoStream {
     /// TLS has something to say.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
         let base = self.acked_below;
         let outgoing =
             self.outgoing.get_or_insert_with(|| Box::new(Outgoing { base, ..Outgoing::default() }));

@@ -1,10 +1,12 @@
 //! What a connection that does nothing holds of a server.
 
 use super::client::{Clients, Pace};
+use super::resident::session;
 use super::{World, connected, pass, server};
 use crate::counting::held;
 use base::time::Duration;
 use server::handler::FileOptions;
+use sim::tls::{TlsChoice, configure};
 use sim::{Scenario, StopReason};
 use transport::TransportConfig;
 
@@ -28,8 +30,20 @@ pub(crate) fn quiet(scenario: &Scenario, connections: usize) -> World {
     world
 }
 
-/// Deleted, a field more here and a larger table there make 10,000 idle clients a gigabyte. What the TLS library allocates by Rust is
-/// counted too; what it allocates by C is not.
+/// The most that an idle connection may hold besides what the TLS library keeps of it, in bytes. Issue 14 asks for 6 KiB.
+const MOST: usize = 6_100;
+
+/// What the TLS library keeps of a connection, in bytes: what it allocates by Rust. What it allocates by C is not counted.
+fn kept_by_tls() -> usize {
+    let (server, client) = configure(&TlsChoice::default()).unwrap();
+    let mut sessions = Vec::with_capacity(101);
+    sessions.push(session(&server, &client));
+    let before = held();
+    sessions.extend((0..100).map(|_| session(&server, &client)));
+    (held() - before) / 100
+}
+
+/// Deleted, a field more here and a larger table there make 10,000 idle clients a gigabyte.
 #[test]
 fn an_idle_connection_holds_little() {
     let scenario = scenario();
@@ -40,7 +54,9 @@ fn an_idle_connection_holds_little() {
         scenario.restart_server(&mut world, server(FileOptions::default())).unwrap();
         before - held()
     });
-    let each = (many - few) / 200;
-    println!("{each} bytes for each idle connection");
-    assert!(each <= 9_000, "{each} bytes for each idle connection");
+    let (each, of_tls) = ((many - few) / 200, kept_by_tls());
+    println!("{each} bytes for each idle connection, {of_tls} of them the TLS library's");
+    // Without the library's part the difference would say nothing.
+    assert!((1_000..4_000).contains(&of_tls), "{of_tls} bytes for each TLS session");
+    assert!(each - of_tls <= MOST, "{} bytes for each idle connection besides TLS", each - of_tls);
 }

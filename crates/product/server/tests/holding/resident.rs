@@ -50,7 +50,7 @@ fn relay(from: &mut TlsSession, level: &mut Level, to: &mut TlsSession) -> bool 
 }
 
 /// A server's TLS session whose handshake is complete.
-fn session(server: &ServerTls, client: &ClientTls) -> TlsSession {
+pub(crate) fn session(server: &ServerTls, client: &ClientTls) -> TlsSession {
     let id = ServerId { name: SERVER_NAME, port: 443 };
     let mut client = TlsSession::client(client, Version::V1, &id, &[0; 60]).unwrap();
     let mut server = TlsSession::server(server, Version::V1, &[0; 60], EarlyTerms::default()).unwrap();

@@ -135,7 +135,8 @@ impl KeyRing {
     /// Drops the 1-RTT keys, if nothing but the next packet needs them, and keeps what they are made of.
     pub(super) fn sleep(&mut self) {
         if let Some(keys) = self.one_rtt.take_if(|keys| keys.previous_peer.is_none()) {
-            let OneRttKeys { secrets, usage, .. } = *keys;
+            let OneRttKeys { mut secrets, usage, .. } = *keys;
+            secrets.release_memory();
             self.asleep = Some(Box::new(SleepingKeys { secrets, usage }));
         }
     }
@@ -192,7 +193,8 @@ struct SleepingKeys {
 
 impl SleepingKeys {
     #[cold]
-    fn wake(self) -> Box<OneRttKeys> {
+    fn wake(mut self) -> Box<OneRttKeys> {
+        self.secrets.derive_ahead();
         Box::new(OneRttKeys::of(self.secrets, self.usage))
     }
 }

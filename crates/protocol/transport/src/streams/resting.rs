@@ -14,14 +14,14 @@ use crate::stream_id::StreamId;
 #[derive(Debug)]
 pub(super) struct RestingStream {
     pub(super) id: StreamId,
-    priority: Priority,
     part: RestingPart,
 }
 
+/// Each with the priority, which stands beside the discriminant and takes no word of its own there.
 #[derive(Debug)]
 enum RestingPart {
-    Send(CreditAtRest),
-    Recv(WindowAtRest),
+    Send(Priority, CreditAtRest),
+    Recv(Priority, WindowAtRest),
 }
 
 impl RestingStream {
@@ -31,21 +31,27 @@ impl RestingStream {
             && stream.notices.is_empty()
             && !stream.in_events
             && !stream.in_control;
+        let priority = stream.priority;
         let part = match (stream.send.is_absent(), stream.recv.is_absent()) {
-            (false, true) => stream.send.at_rest().map(RestingPart::Send),
-            (true, false) => stream.recv.at_rest().map(RestingPart::Recv),
+            (false, true) => stream.send.at_rest().map(|credit| RestingPart::Send(priority, credit)),
+            (true, false) => stream.recv.at_rest().map(|window| RestingPart::Recv(priority, window)),
             (true, true) | (false, false) => None,
         };
         let part = part.filter(|_| is_idle)?;
-        Some(RestingStream { id: stream.id, priority: stream.priority, part })
+        Some(RestingStream { id: stream.id, part })
     }
 
     /// Makes `stream`, which is new, the stream that came to rest.
     pub(super) fn wake(self, stream: &mut Stream) {
-        stream.priority = self.priority;
         match self.part {
-            RestingPart::Send(credit) => stream.send.wake(credit),
-            RestingPart::Recv(window) => stream.recv.wake(window),
+            RestingPart::Send(priority, credit) => {
+                stream.priority = priority;
+                stream.send.wake(credit);
+            }
+            RestingPart::Recv(priority, window) => {
+                stream.priority = priority;
+                stream.recv.wake(window);
+            }
         }
     }
 }

@@ -66,39 +66,91 @@ impl DatagramRoom {
 #[derive(Debug)]
 pub(crate) struct Datagrams {
     /// The largest DATAGRAM frame we accept, type and length included; 0: none.
-    local_limit: u64,
+    local_limit: u16,
     /// The same of the peer.
     peer_limit: u64,
+    /// Made by the first that is sent, because most connections send none.
+    outgoing: Option<Box<Outgoing>>,
+}
+
+/// Datagrams to be sent.
+#[derive(Debug, Default)]
+struct Outgoing {
     queue: VecDeque<Bytes>,
     /// Payload and overhead of the queue.
     queued_bytes: usize,
     dropped: u64,
 }
 
-impl Datagrams {
-    /// Accepts DATAGRAM frames of up to `max_frame_size` bytes; 0: none.
-    pub(crate) fn new(max_frame_size: u16) -> Datagrams {
-        Datagrams {
-            local_limit: u64::from(max_frame_size),
-            peer_limit: 0,
-            queue: VecDeque::new(),
-            queued_bytes: 0,
-            dropped: 0,
+impl Outgoing {
+    fn push(&mut self, bytes: Bytes) {
+        self.queued_bytes += bytes.len() + OVERHEAD;
+        self.queue.push_back(bytes);
+        //= rfc9221/5.4#1
+        while self.queue.len() > MAX_QUEUED || self.queued_bytes > MAX_QUEUED_BYTES {
+            self.pop();
+            self.dropped += 1;
         }
     }
 
+    fn pop(&mut self) {
+        if let Some(bytes) = self.queue.pop_front() {
+            self.queued_bytes -= bytes.len() + OVERHEAD;
+        }
+    }
+
+    /// Drops what the peer does not take.
+    fn keep_below(&mut self, limit: u64) {
+        let before = self.queue.len();
+        self.queue.retain(|bytes| (bytes.len() as u64) < limit);
+        self.dropped += (before - self.queue.len()) as u64;
+        self.queued_bytes = self.queue.iter().map(|bytes| bytes.len() + OVERHEAD).sum();
+    }
+
+    /// Writes DATAGRAM frames of at most `limit` bytes as far as the packet has room. One that does not even fit an empty packet is
+    /// dropped: the path has become narrower.
+    fn write(&mut self, limit: u64, packet: &mut PacketBuilder<'_>) {
+        while let Some(data) = self.queue.front() {
+            let (room, frame) = (packet.remaining(), frame::Datagram { data });
+            let may_have_length = frame.size() as u64 <= limit;
+            if frame.size() <= room && may_have_length {
+                frame.write(&mut packet.writer);
+            } else if data.len() + 1 == room {
+                frame.write_last(&mut packet.writer);
+            } else if !packet.is_empty() {
+                return;
+            //= rfc9221/5#2
+            } else if data.len() < room {
+                // Fits, but neither with a length nor to the end: padding goes in front.
+                packet.pad_to(room - 1 - data.len());
+                frame.write_last(&mut packet.writer);
+            } else {
+                self.pop();
+                self.dropped += 1;
+                continue;
+            }
+            //= rfc9221/5.2#2
+            packet.sent(SentFrame::Datagram);
+            self.pop();
+        }
+    }
+}
+
+impl Datagrams {
+    /// Accepts DATAGRAM frames of up to `max_frame_size` bytes; 0: none.
+    pub(crate) fn new(max_frame_size: u16) -> Datagrams {
+        Datagrams { local_limit: max_frame_size, peer_limit: 0, outgoing: None }
+    }
+
     pub(crate) fn fill_parameters(&self, parameters: &mut TransportParameters) {
-        parameters.max_datagram_frame_size = self.local_limit;
+        parameters.max_datagram_frame_size = self.local_limit.into();
     }
 
     pub(crate) fn on_peer_parameters(&mut self, parameters: &TransportParameters) {
         self.peer_limit = parameters.max_datagram_frame_size;
         // Those that were to go as early data may be larger than the server takes on this connection.
-        if self.queue.iter().any(|bytes| bytes.len() as u64 >= self.peer_limit) {
-            let before = self.queue.len();
-            self.queue.retain(|bytes| (bytes.len() as u64) < self.peer_limit);
-            self.dropped += (before - self.queue.len()) as u64;
-            self.queued_bytes = self.queue.iter().map(|bytes| bytes.len() + OVERHEAD).sum();
+        if let Some(outgoing) = &mut self.outgoing {
+            outgoing.keep_below(self.peer_limit);
         }
     }
 
@@ -106,7 +158,7 @@ impl Datagrams {
     #[inline]
     pub(crate) fn may_receive(&self, len: usize) -> bool {
         // RFC 9221 §3: the limit counts the frame's type too. A length field, which it may lack, is let pass.
-        (len as u64) < self.local_limit
+        len < usize::from(self.local_limit)
     }
 
     /// The largest payload, in bytes, that fits a packet with `room` bytes of frames and that the peer takes; `None`
@@ -127,71 +179,39 @@ impl Datagrams {
         if bytes.len() as u64 >= self.peer_limit || bytes.len() + OVERHEAD > MAX_QUEUED_BYTES {
             return Err(DatagramError::TooLarge);
         }
-        self.queued_bytes += bytes.len() + OVERHEAD;
-        self.queue.push_back(bytes);
-        //= rfc9221/5.4#1
-        while self.queue.len() > MAX_QUEUED || self.queued_bytes > MAX_QUEUED_BYTES {
-            self.pop();
-            self.dropped += 1;
-        }
+        self.outgoing.get_or_insert_default().push(bytes);
         Ok(())
-    }
-
-    fn pop(&mut self) {
-        if let Some(bytes) = self.queue.pop_front() {
-            self.queued_bytes -= bytes.len() + OVERHEAD;
-        }
     }
 
     #[inline]
     pub(crate) fn wants(&self) -> bool {
-        !self.queue.is_empty()
+        self.outgoing.as_ref().is_some_and(|outgoing| !outgoing.queue.is_empty())
     }
 
     /// Bytes that wait, with what each datagram costs beside its payload.
     #[inline]
     pub(crate) fn unsent(&self) -> u64 {
-        self.queued_bytes as u64
+        self.outgoing.as_ref().map_or(0, |outgoing| outgoing.queued_bytes as u64)
     }
 
     /// What the queue takes before the oldest give way.
     pub(crate) fn room(&self) -> DatagramRoom {
+        let held = |of: fn(&Outgoing) -> usize| self.outgoing.as_deref().map_or(0, of);
         DatagramRoom {
-            datagrams: MAX_QUEUED.saturating_sub(self.queue.len()),
-            bytes: MAX_QUEUED_BYTES.saturating_sub(self.queued_bytes),
+            datagrams: MAX_QUEUED.saturating_sub(held(|outgoing| outgoing.queue.len())),
+            bytes: MAX_QUEUED_BYTES.saturating_sub(held(|outgoing| outgoing.queued_bytes)),
         }
     }
 
     /// How many datagrams gave way or never fitted a packet.
     pub(crate) fn dropped(&self) -> u64 {
-        self.dropped
+        self.outgoing.as_ref().map_or(0, |outgoing| outgoing.dropped)
     }
 
-    /// Writes DATAGRAM frames as far as the packet has room. One that does not even fit an empty packet is dropped:
-    /// the path has become narrower.
+    /// Writes DATAGRAM frames as far as the packet has room.
     pub(crate) fn write(&mut self, packet: &mut PacketBuilder<'_>) {
-        while let Some(data) = self.queue.front() {
-            let (room, frame) = (packet.remaining(), frame::Datagram { data });
-            let may_have_length = frame.size() as u64 <= self.peer_limit;
-            if frame.size() <= room && may_have_length {
-                frame.write(&mut packet.writer);
-            } else if data.len() + 1 == room {
-                frame.write_last(&mut packet.writer);
-            } else if !packet.is_empty() {
-                return;
-            //= rfc9221/5#2
-            } else if data.len() < room {
-                // Fits, but neither with a length nor to the end: padding goes in front.
-                packet.pad_to(room - 1 - data.len());
-                frame.write_last(&mut packet.writer);
-            } else {
-                self.pop();
-                self.dropped += 1;
-                continue;
-            }
-            //= rfc9221/5.2#2
-            packet.sent(SentFrame::Datagram);
-            self.pop();
+        if let Some(outgoing) = &mut self.outgoing {
+            outgoing.write(self.peer_limit, packet);
         }
     }
 }
@@ -254,7 +274,7 @@ mod tests {
         assert_eq!(packet(&mut datagrams, 100), [99]);
         assert_eq!(packet(&mut datagrams, 100), [98], "one byte of padding in front");
         assert_eq!(packet(&mut datagrams, 100), [5], "100 bytes never fit");
-        assert_eq!((datagrams.dropped(), datagrams.wants(), datagrams.queued_bytes), (1, false, 0));
+        assert_eq!((datagrams.dropped(), datagrams.wants(), datagrams.unsent()), (1, false, 0));
     }
 
     #[test]
@@ -281,11 +301,17 @@ mod tests {
         for _ in 0..10_000 {
             datagrams.send(Bytes::new()).unwrap();
         }
-        assert_eq!(datagrams.queue.len(), MAX_QUEUED);
+        assert_eq!(datagrams.room().datagrams, 0);
+        assert_eq!(datagrams.dropped(), 10_000 - MAX_QUEUED as u64);
         for _ in 0..100 {
             datagrams.send(Bytes::from(vec![0; 60_000])).unwrap();
         }
-        assert!(datagrams.queued_bytes <= MAX_QUEUED_BYTES);
-        assert!(datagrams.queue.iter().all(|bytes| bytes.len() == 60_000));
+        assert!(datagrams.unsent() <= MAX_QUEUED_BYTES as u64);
+        assert!(
+            datagrams
+                .outgoing
+                .iter()
+                .all(|outgoing| outgoing.queue.iter().all(|bytes| bytes.len() == 60_000))
+        );
     }
 }
