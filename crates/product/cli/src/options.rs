@@ -3,7 +3,7 @@
 use crate::help::LABORATORY;
 use crate::techniques::{DisabledTechnique, DisabledTechniques};
 use clap::{Args, ValueEnum};
-use crypto::{KeyExchange, KeyLog, Suite, SuiteChoice, TlsOptions};
+use crypto::{KeyExchange, KeyLog, Library, Suite, SuiteChoice, TlsOptions};
 use transport::{Burst, MtuConfig, MtuMode, Pacing, Switch, TransportConfig, Without};
 use wire::Version;
 
@@ -51,8 +51,20 @@ pub(crate) enum MtuSearch {
 pub(crate) enum Aead {
     /// Tercel's own kernel where the CPU has the instructions, a library elsewhere.
     Kernel,
+    /// The same, which copies stream data into the packet before it encrypts it.
+    Copy,
     /// A library.
     Library,
+}
+
+impl Aead {
+    fn library(self) -> Library {
+        match self {
+            Aead::Kernel => Library::Kernel,
+            Aead::Copy => Library::CopyingKernel,
+            Aead::Library => Library::AwsLc,
+        }
+    }
 }
 
 /// A technique that can be left out.
@@ -249,9 +261,7 @@ impl QuicArgs {
 
     /// The TLS settings. Secrets are logged where SSLKEYLOGFILE says. What encrypts packets holds for the whole process from now on.
     pub(crate) fn tls(&self) -> TlsOptions {
-        if self.aead == Aead::Library {
-            crypto::prefer_libraries();
-        }
+        crypto::prefer(self.aead.library());
         TlsOptions {
             suites: match self.cipher {
                 Cipher::All => SuiteChoice::All,

@@ -255,6 +255,7 @@ fn what_is_tuned_or_left_out_carries_the_same_bytes() {
         &["--without", "gso,gro,sendmmsg,recvmmsg,receive-batches,departure-times"],
         &["--without", "head-cache"],
         &["--aead", "library"],
+        &["--aead", "copy"],
         // Last, because an ordinary build refuses it.
         &["--without", "train-masks,merged-acks,lent-data,shared-buffers,runs"],
     ];

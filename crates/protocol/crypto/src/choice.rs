@@ -5,35 +5,36 @@ use crate::header::HeaderKey;
 use crate::library::Library;
 use crate::packet::{PacketKey, TAG_LEN};
 use crate::suite::Suite;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::LazyLock;
 
 impl Library {
-    /// The fastest for the suite on this CPU. Decided by its features, from the measurements in docs/decisions/002 and 021; asked
-    /// once per key.
+    /// The fastest for the suite on this CPU, or what the process prefers to it. Decided by its features, from the measurements in
+    /// docs/decisions/002 and 021; asked once per key.
     pub fn fastest(suite: Suite) -> Library {
         match suite {
-            Suite::Aes128Gcm | Suite::Aes256Gcm if uses_kernel() => Library::Kernel,
+            Suite::Aes128Gcm | Suite::Aes256Gcm if *HAS_KERNEL => preferred(),
             Suite::Aes128Gcm | Suite::Aes256Gcm | Suite::ChaCha20Poly1305 => Library::AwsLc,
         }
     }
 }
 
-/// Whether a part of the process has asked for libraries.
-static PREFERS_LIBRARIES: AtomicBool = AtomicBool::new(false);
+/// What a part of the process has asked for, by its place in [`Library::ALL`]: tercel's own kernel, which is the first, if none has.
+static PREFERRED: AtomicUsize = AtomicUsize::new(0);
 
 /// What this process's environment and CPU say. The answer stays.
 static HAS_KERNEL: LazyLock<bool> =
     LazyLock::new(|| std::env::var_os("TERCEL_AEAD").is_none_or(|value| value != "library") && agrees());
 
-/// Keys made from now on, in the whole process, are those of libraries, not of tercel's own kernel. The variable
-/// `TERCEL_AEAD=library` in the environment says the same.
-pub fn prefer_libraries() {
-    PREFERS_LIBRARIES.store(true, Ordering::Relaxed);
+/// AES-GCM keys made from now on, in the whole process, are of this library where the CPU permits. The variable `TERCEL_AEAD=library`
+/// in the environment permits aws-lc-rs alone.
+pub fn prefer(library: Library) {
+    let place = Library::ALL.iter().position(|other| *other == library);
+    PREFERRED.store(place.unwrap_or(0), Ordering::Relaxed);
 }
 
-fn uses_kernel() -> bool {
-    !PREFERS_LIBRARIES.load(Ordering::Relaxed) && *HAS_KERNEL
+fn preferred() -> Library {
+    Library::ALL.get(PREFERRED.load(Ordering::Relaxed)).copied().unwrap_or(Library::Kernel)
 }
 
 /// Whether this CPU has the kernel's instructions, and libraries open what they seal and make the same masks. So a processor, an

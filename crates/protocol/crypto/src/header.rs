@@ -42,8 +42,8 @@ impl HeaderKey {
         use aws_lc_rs::aead::quic::{CHACHA20, HeaderProtectionKey};
         assert_eq!(key.len(), suite.key_len(), "a header key of {suite}");
         let own = match (library, suite) {
-            (Library::Kernel, Suite::Aes128Gcm | Suite::Aes256Gcm) => aead::BlockKey::new(key),
-            (Library::Kernel, Suite::ChaCha20Poly1305) | (Library::AwsLc, _) => None,
+            (Library::AwsLc, _) | (_, Suite::ChaCha20Poly1305) => None,
+            (Library::Kernel | Library::CopyingKernel, _) => aead::BlockKey::new(key),
         };
         let cipher = own.map(Cipher::Kernel).or_else(|| match suite {
             Suite::Aes128Gcm => aes::Aes128Enc::new_from_slice(key).ok().map(Box::new).map(Cipher::Aes128),

@@ -39,7 +39,7 @@ mod undecided;
 mod vectors;
 mod voucher;
 
-pub use choice::prefer_libraries;
+pub use choice::prefer;
 pub use config::{
     Authorities, ClientAuth, ClientTls, ConfigError, Ech, EchConfigs, Identities, Identity, KeyExchange,
     KeyLines, KeyLog, Roots, ServerTls, SharedIdentities, TlsOptions, tcp_client, tcp_server,

@@ -31,6 +31,8 @@ pub struct PacketKey {
 )]
 enum Cipher {
     Kernel(aead::Key),
+    /// Behind a pointer, so that the variants need no tag beside the key.
+    CopyingKernel(Box<aead::Key>),
     AwsLc(aws_lc_rs::aead::LessSafeKey),
 }
 
@@ -83,7 +85,7 @@ impl PacketKey {
     #[inline]
     pub fn seal(&self, pn: u64, packet: &mut [u8], header_len: usize) {
         let nonce = self.nonce(pn);
-        if let Cipher::Kernel(key) = &self.cipher {
+        if let Some(key) = self.cipher.kernel() {
             return key.seal(nonce, packet, header_len);
         }
         let (header, rest) = packet.split_at_mut(header_len);
@@ -119,7 +121,7 @@ impl PacketKey {
     #[inline]
     pub fn open(&self, pn: u64, packet: &mut [u8], header_len: usize) -> Result<usize, OpenError> {
         let nonce = self.nonce(pn);
-        if let Cipher::Kernel(key) = &self.cipher {
+        if let Some(key) = self.cipher.kernel() {
             return key.open(nonce, packet, header_len);
         }
         let (header, rest) = packet.split_at_mut_checked(header_len).ok_or(OpenError)?;
@@ -155,9 +157,10 @@ impl fmt::Debug for PacketKey {
 impl Cipher {
     fn new(library: Library, suite: Suite, key: &[u8]) -> Cipher {
         let cipher = match library {
-            Library::Kernel => match suite {
-                Suite::Aes128Gcm | Suite::Aes256Gcm => aead::Key::new(key).map(Cipher::Kernel),
-                Suite::ChaCha20Poly1305 => None,
+            Library::Kernel | Library::CopyingKernel => match (suite, library) {
+                (Suite::ChaCha20Poly1305, _) => None,
+                (_, Library::CopyingKernel) => aead::Key::new(key).map(Box::new).map(Cipher::CopyingKernel),
+                _ => aead::Key::new(key).map(Cipher::Kernel),
             }
             .or_else(|| Some(Cipher::new(Library::AwsLc, suite, key))),
             Library::AwsLc => {
@@ -176,10 +179,19 @@ impl Cipher {
         cipher
     }
 
+    #[inline(always)] // as in the kernel
+    fn kernel(&self) -> Option<&aead::Key> {
+        match self {
+            Cipher::Kernel(key) => Some(key),
+            Cipher::CopyingKernel(key) => Some(key),
+            Cipher::AwsLc(_) => None,
+        }
+    }
+
     #[inline]
     fn seal(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8], tag: &mut [u8; TAG_LEN]) {
         let sealed = match self {
-            Cipher::Kernel(_) => unreachable!("the kernel takes whole packets"),
+            Cipher::Kernel(_) | Cipher::CopyingKernel(_) => unreachable!("the kernel takes whole packets"),
             Cipher::AwsLc(key) => {
                 use aws_lc_rs::aead::{Aad, Nonce};
                 let nonce = Nonce::assume_unique_for_key(nonce);
@@ -198,7 +210,7 @@ impl Cipher {
         tag: &[u8; TAG_LEN],
     ) -> Result<(), OpenError> {
         let opened = match self {
-            Cipher::Kernel(_) => unreachable!("the kernel takes whole packets"),
+            Cipher::Kernel(_) | Cipher::CopyingKernel(_) => unreachable!("the kernel takes whole packets"),
             Cipher::AwsLc(key) => {
                 use aws_lc_rs::aead::{Aad, Nonce};
                 let nonce = Nonce::assume_unique_for_key(nonce);

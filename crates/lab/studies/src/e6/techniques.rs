@@ -52,7 +52,7 @@ const fn both(
 }
 
 /// All that are left out, one at a time.
-pub(super) const TECHNIQUES: [Technique; 15] = [
+pub(super) const TECHNIQUES: [Technique; 16] = [
     sending("without GSO on send", Some("about 5 times in typical cases"), &["--without", "gso"]),
     sending("without sendmmsg", Some("a saved system call per packet only"), &["--without", "sendmmsg"]),
     sending("without GSO and sendmmsg", None, &["--without", "gso,sendmmsg"]),
@@ -88,6 +88,7 @@ pub(super) const TECHNIQUES: [Technique; 15] = [
         &["--ack-frequency", "off", "--ack-every", "2"],
     ),
     both("no ACK frequency, every 10th packet", None, &["--ack-frequency", "off", "--ack-every", "10"]),
+    sending("stream data copied into packets, then encrypted", None, &["--aead", "copy"]),
     both("packets encrypted by a library", None, &["--aead", "library"]),
     both("BBR instead of the controller that chooses", None, &["--congestion", "bbr"]),
 ];
@@ -114,9 +115,8 @@ pub(super) const ELSEWHERE: [&str; 6] = [
      server's CPU time: on a real link the card or the driver would do that in either case.",
     "AF_XDP in its other modes, and against each way through the kernel, is study E1.",
     "How tercel is built, and cannot be switched off: streams own their data, and information is sent again, never packets; nothing \
-     is allocated per packet; buffers are contiguous, and stream data that fills a packet is encrypted from them without a copy; the \
-     state of a connection lies in one slab of its worker, without virtual calls for each packet; a packet whose frames are in order \
-     takes the shortest way.",
+     is allocated per packet; buffers are contiguous; the state of a connection lies in one slab of its worker, without virtual calls \
+     for each packet; a packet whose frames are in order takes the shortest way.",
     "Header protection inside the payload's encryption is not built; the row on header protection compares masks for a whole train \
      with masks for each packet.",
     "Of the congestion controllers the table has auto, which is CUBIC on such a link, and BBR; NewReno, CUBIC and Prague are chosen by --congestion, too.",

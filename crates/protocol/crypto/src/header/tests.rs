@@ -37,7 +37,7 @@ fn masks_agree_with_ring() {
         let theirs = quic::HeaderProtectionKey::new(algorithm, &bytes).unwrap();
         for sample in samples(40).into_iter().chain([[0; 16], [0xff; 16]]) {
             let mask = theirs.new_mask(&sample).unwrap();
-            assert_eq!(ours.each_ref().map(|ours| ours.mask(&sample)), [mask; 2], "{suite}");
+            assert_eq!(ours.each_ref().map(|ours| ours.mask(&sample)), [mask; Library::ALL.len()], "{suite}");
         }
     }
 }
