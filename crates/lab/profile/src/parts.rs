@@ -26,7 +26,9 @@ pub enum Part {
     PacketProtection,
     /// Masks of headers.
     HeaderProtection,
-    /// QUIC: connections, streams, loss, pacing, acknowledgements, handshakes; the loop that drives them.
+    /// TLS: messages, key exchange, signatures, certificates, tickets, keys derived.
+    Handshake,
+    /// QUIC: connections, streams, loss, pacing, acknowledgements; the loop that drives them. TCP: the way of TLS records.
     Transport,
     /// HTTP and field compression.
     Http,
@@ -38,13 +40,14 @@ pub enum Part {
 
 impl Part {
     /// All, in the order of the ledger.
-    pub const ALL: [Part; 10] = [
+    pub const ALL: [Part; 11] = [
         Part::KernelSend,
         Part::KernelReceive,
         Part::KernelRest,
         Part::DataPath,
         Part::PacketProtection,
         Part::HeaderProtection,
+        Part::Handshake,
         Part::Transport,
         Part::Http,
         Part::Application,
@@ -60,6 +63,7 @@ impl Part {
             Part::DataPath => "data path",
             Part::PacketProtection => "packet protection",
             Part::HeaderProtection => "header protection",
+            Part::Handshake => "TLS handshake",
             Part::Transport => "transport",
             Part::Http => "HTTP",
             Part::Application => "application",
@@ -100,16 +104,27 @@ const PAGE_FAULTS: &[&str] = &["asm_exc_page_fault", "exc_page_fault"];
 const DELIVERIES: &[&str] =
     &["net_rx_action", "veth_poll", "__netif_receive_skb_core", "__netif_receive_skb"];
 
-/// Modules of programs, and whose they are. The innermost function that is in one of them decides.
+/// Modules of programs, and whose they are: the first that a function is in. The innermost function that is in one of them decides.
 const MODULES: &[(&str, Part)] = &[
     ("crypto::header", Part::HeaderProtection),
     ("crypto::packet", Part::PacketProtection),
     ("aead::kernel", Part::PacketProtection),
+    ("rustls::crypto::aws_lc_rs::tls13::AwsLcHkdf", Part::Handshake),
+    ("rustls::crypto::aws_lc_rs::tls13::AwsLcHkdfExpander", Part::Handshake),
     ("rustls::crypto::aws_lc_rs::tls12", Part::PacketProtection),
     ("rustls::crypto::aws_lc_rs::tls13", Part::PacketProtection),
     ("rustls::record_layer", Part::PacketProtection),
-    ("crypto", Part::Transport),
-    ("rustls", Part::Transport),
+    // What each record of content passes as well.
+    ("rustls::common_state", Part::Transport),
+    ("rustls::conn", Part::Transport),
+    ("rustls::msgs::deframer", Part::Transport),
+    ("rustls::msgs::fragmenter", Part::Transport),
+    ("rustls::msgs::message", Part::Transport),
+    ("rustls::stream", Part::Transport),
+    ("rustls::vecbuf", Part::Transport),
+    ("rustls", Part::Handshake),
+    ("webpki", Part::Handshake),
+    ("crypto", Part::Handshake),
     ("transport", Part::Transport),
     ("recovery", Part::Transport),
     ("wire", Part::Transport),
@@ -139,14 +154,25 @@ const MODULES: &[(&str, Part)] = &[
     ("quic", Part::Transport),
 ];
 
-/// Parts of names of ciphers, in assembly mostly, for stacks in which nothing else is known.
-const CIPHERS: &[(&str, Part)] = &[
+/// Parts of names of cryptography, in assembly mostly, for stacks in which nothing else is known.
+const CRYPTOGRAPHY: &[(&str, Part)] = &[
     ("gcm", Part::PacketProtection),
     ("ghash", Part::PacketProtection),
     ("chacha20_poly1305", Part::PacketProtection),
     ("aes_hw_", Part::PacketProtection),
     ("aesni_", Part::PacketProtection),
     ("aes_encrypt", Part::PacketProtection),
+    ("25519", Part::Handshake),
+    ("mlkem", Part::Handshake),
+    ("keccak", Part::Handshake),
+    ("nistz256", Part::Handshake),
+    ("p256", Part::Handshake),
+    ("bignum_", Part::Handshake),
+    ("bn_mul", Part::Handshake),
+    ("bn_sqr", Part::Handshake),
+    ("rsaz_", Part::Handshake),
+    ("sha256", Part::Handshake),
+    ("sha512", Part::Handshake),
 ];
 
 /// To which part a stack belongs.
@@ -163,8 +189,8 @@ pub fn part(functions: &[Function]) -> Part {
     if let Some(part) = program.iter().find_map(|name| of_module(name)) {
         return part;
     }
-    let by_cipher = program.iter().find_map(|name| CIPHERS.iter().find(|(cipher, _)| name.contains(cipher)));
-    by_cipher.map_or(Part::Unexplained, |(_, part)| *part)
+    let by_name = program.iter().find_map(|name| CRYPTOGRAPHY.iter().find(|(word, _)| name.contains(word)));
+    by_name.map_or(Part::Unexplained, |(_, part)| *part)
 }
 
 /// Whose a function of a program is, by its module.
@@ -249,7 +275,34 @@ mod tests {
             (&["xdp::tx::fill", "worker::turn"], Part::DataPath),
             (&["serverless::x", "wired::y"], Part::Unexplained),
             (&["aesni_gcm_encrypt"], Part::PacketProtection),
-            (&["crypto::session::read", "transport::handshake"], Part::Transport),
+            (&["crypto::session::read", "transport::handshake"], Part::Handshake),
+            (
+                &[
+                    "x25519_scalar_mult",
+                    "aws_lc_rs::agreement::agree",
+                    "rustls::crypto::aws_lc_rs::kx::complete",
+                ],
+                Part::Handshake,
+            ),
+            (
+                &[
+                    "rustls::crypto::aws_lc_rs::tls13::AwsLcHkdfExpander::expand_slice",
+                    "rustls::tls13::key_schedule::x",
+                ],
+                Part::Handshake,
+            ),
+            (
+                &[
+                    "aes_gcm",
+                    "rustls::crypto::aws_lc_rs::tls13::GcmMessageEncrypter::encrypt",
+                    "rustls::record_layer::x",
+                ],
+                Part::PacketProtection,
+            ),
+            (&["memcpy", "rustls::conn::ConnectionCommon::write_tls", "tokio_rustls::x"], Part::Transport),
+            (&["memcpy", "rustls::server::tls13::emit_certificate", "rustls::conn::x"], Part::Handshake),
+            (&["transport::connection::handshake::x", "worker::turn"], Part::Transport),
+            (&["aws_lc_0_47_0_sha256_block_data_order_hw"], Part::Handshake),
             (&[], Part::Unexplained),
         ] {
             assert_eq!(part(&of(stack)), expected, "{stack:?}");
