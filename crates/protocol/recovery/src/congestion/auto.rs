@@ -11,7 +11,7 @@
 //!
 //! A packet that a full queue drops is followed by packets that wait as long as any. One that a radio link loses is
 //! followed by packets that wait as long as it happens. So a round trip that is measured along with a loss says which it was: it is
-//! *free* if it is hardly longer than the shortest, or waits less than three quarters of what the longest of late does. The first loss of
+//! *free* if it is hardly longer than the shortest, or waits less than three quarters of what the longest of late does, whose wait fades. The first loss of
 //! all, which ends slow start, counts twice if nothing waits.
 //!
 //! A queue that drops early (CoDel, PIE) drops when packets have waited for a while, however long others waited before. So no round trip is
@@ -45,7 +45,7 @@ const STANDING: Duration = Duration::from_millis(100);
 /// Waits are restless if they turn by such a part of them on average. In the simulator losses of CoDel and PIE come at a twentieth, those
 /// in jitter of half a round trip at a quarter and more.
 const RESTLESS_PART: u64 = 3;
-/// Over so many rounds waits and their turns are averaged.
+/// Over so many rounds waits and their turns are averaged, and the longest wait fades.
 const ROUNDS: u64 = 8;
 /// Losses with a free round trip that BBR needs at first, beyond those with a queue.
 const FIRST_NEEDED: i32 = 2;
@@ -55,6 +55,8 @@ const IN_JITTER: i32 = 3;
 const MOST_NEEDED: i32 = 64;
 /// Rounds with losses at a queue that end BBR, beyond those with free ones.
 const DISPROOF: i32 = -16;
+/// With CUBIC in use, evidence against BBR does not count beyond so much: while slow start's queue stands, chance looks like the queue.
+const MOST_AGAINST: i32 = -2;
 /// Evidence for BBR does not count beyond so much.
 const MOST_SCORE: i32 = 8;
 /// A queue is deep if the shortest round trip of a round is so many times the shortest of all.
@@ -153,8 +155,8 @@ pub(super) struct Judge {
     cause: Option<Cause>,
     /// The shortest round trip; [`Duration::MAX`] before the first.
     min_rtt: Duration,
-    /// The longest of this round and of the last.
-    longest: [Duration; 2],
+    /// The longest of late: its wait loses an eighth each round.
+    longest: Duration,
     /// The shortest of this round.
     round_min: Duration,
     waits: Waits,
@@ -184,7 +186,7 @@ impl Judge {
             stage: Stage::Cubic,
             cause: None,
             min_rtt: Duration::MAX,
-            longest: [Duration::ZERO; 2],
+            longest: Duration::ZERO,
             round_min: Duration::MAX,
             waits: Waits::new(),
             round_start: Instant::ZERO,
@@ -234,7 +236,7 @@ impl Judge {
         let Some(rtt) = acked.latest_rtt else { return of_round };
         self.min_rtt = self.min_rtt.min(rtt);
         self.round_min = self.round_min.min(rtt);
-        self.longest[1] = self.longest[1].max(rtt);
+        self.longest = self.longest.max(rtt);
         if rtt.saturating_sub(self.min_rtt) <= MOST_FREE {
             self.empty_at = now;
         }
@@ -271,8 +273,7 @@ impl Judge {
 
     /// Far from as long as the longest of late.
     fn is_free(&self, rtt: Duration) -> bool {
-        let longest = self.longest[0].max(self.longest[1]);
-        rtt.saturating_sub(self.min_rtt) * 4 < longest.saturating_sub(self.min_rtt) * 3
+        rtt.saturating_sub(self.min_rtt) * 4 < self.longest.saturating_sub(self.min_rtt) * 3
     }
 
     fn judge_losses(&self) -> Option<Cause> {
@@ -289,13 +290,13 @@ impl Judge {
     fn end_round(&mut self, now: Instant, app_limited: bool) -> Option<Cause> {
         self.round_start = now;
         let of_round = core::mem::take(&mut self.of_round);
-        let step = match self.stage {
-            Stage::Cubic => of_round,
-            Stage::Bbr(..) => of_round.signum(),
+        let (step, least) = match self.stage {
+            Stage::Cubic => (of_round, MOST_AGAINST),
+            Stage::Bbr(..) => (of_round.signum(), DISPROOF),
         };
-        self.score = self.score.saturating_add(step).clamp(DISPROOF, MOST_SCORE.max(self.needed));
+        self.score = self.score.saturating_add(step).clamp(least, MOST_SCORE.max(self.needed));
         let shortest = core::mem::replace(&mut self.round_min, Duration::MAX);
-        self.longest = [self.longest[1], Duration::ZERO];
+        self.longest = self.longest.saturating_sub(self.longest.saturating_sub(self.min_rtt) / ROUNDS);
         if shortest == Duration::MAX {
             return None;
         }
@@ -403,6 +404,31 @@ mod tests {
         assert_eq!(flow.round((MIN, MIN), &[5]), Some(Cause::RandomLoss));
         assert_eq!(flow.judge.window_before(), 100_000);
         assert_eq!(flow.judge.cause(), Some(Cause::RandomLoss));
+    }
+
+    /// A full queue drops what waits longest, and it has waited longer here. Deleted, each loss by chance after slow start would speak
+    /// against BBR as long as some of slow start's queue is left.
+    #[test]
+    fn losses_in_a_queue_that_was_longer_before_are_chance() {
+        let mut flow = Flow::new();
+        flow.round((MIN, MIN * 2), &[]);
+        flow.round((MIN * 2, MIN * 2), &[]);
+        for _ in 0..2 {
+            flow.round((MIN, MIN + 15), &[]);
+        }
+        assert_eq!(flow.round((MIN + 15, MIN + 15), &[1, 5]), Some(Cause::RandomLoss));
+    }
+
+    /// Deleted, losses by chance in the queue of a slow start would have to be made up for, one by one, when it is empty.
+    #[test]
+    fn losses_at_a_queue_do_not_count_for_ever() {
+        let mut flow = Flow::new();
+        flow.round((MIN, MIN), &[]);
+        flow.round((MIN * 2, MIN * 2), &[]);
+        flow.round((MIN * 2, MIN * 2), &[0, 2, 4, 6, 8]);
+        flow.round((MIN, MIN), &[]);
+        assert_eq!(flow.round((MIN, MIN), &[1, 3, 5]), None);
+        assert_eq!(flow.round((MIN, MIN), &[1]), Some(Cause::RandomLoss));
     }
 
     /// Deleted, a client that loses 30 % of its packets would pace its limits of flow control by a model of its little traffic, and 10 MB
