@@ -165,10 +165,10 @@ impl<F: Copy> Ledger<F> {
             self.slots.grow(self.base, self.next);
         }
         for index in 0..count {
-            let frames = [frame(index)];
-            let start = match self.frames.push(&frames) {
+            // The frame is made where it is used: one that two calls shared would be written to the stack and read again at once.
+            let start = match self.frames.push(&[frame(index)]) {
                 Some(start) => start,
-                None => self.push_frames_growing(&frames),
+                None => self.push_frames_growing(&[frame(index)]),
             };
             self.slots.set(self.next, Slot::outstanding(&first, start, 1));
             self.next += 1;

@@ -106,12 +106,18 @@ impl Assembly<'_> {
         }
         for (index, data) in (0..).zip(bytes.chunks_exact(run.len)) {
             let (pn, offset) = (pn + index, run.offset_of(index));
-            packet_number::write(&mut Writer::new(head.get_mut(pn_offset..).unwrap_or(&mut [])), pn, pn_len);
-            Writer::new(head.get_mut(offset_at..).unwrap_or(&mut [])).varint_with_size(offset, offset_size);
             let room = sink.room();
-            if let Some(front) = room.first_chunk_mut() {
-                // Behind the frame's header it is overwritten.
+            if let Some(front) = room.first_chunk_mut::<HEAD>() {
+                // Behind the frame's header it is overwritten. Number and offset are written into the copy: a head that has just been changed
+                // could not be read before these writes have left the CPU's buffer.
                 *front = head;
+                packet_number::write(
+                    &mut Writer::new(front.get_mut(pn_offset..).unwrap_or(&mut [])),
+                    pn,
+                    pn_len,
+                );
+                Writer::new(front.get_mut(offset_at..).unwrap_or(&mut []))
+                    .varint_with_size(offset, offset_size);
             }
             keys.seal(pn, room, header_len, data);
             sink.push(size);
