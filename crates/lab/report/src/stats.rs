@@ -51,6 +51,13 @@ impl Summary {
         let median = median(&values);
         Summary { values, mean, sd, median }
     }
+
+    /// The 95 % interval of the mean, by Student; `None` with fewer than two trials.
+    pub fn interval(&self) -> Option<[f64; 2]> {
+        let trials = self.values.len();
+        let reach = (trials >= 2).then(|| student((trials - 1) as f64) * self.sd / (trials as f64).sqrt())?;
+        Some([self.mean - reach, self.mean + reach])
+    }
 }
 
 /// How many times one series is another.

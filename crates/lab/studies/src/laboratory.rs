@@ -28,6 +28,9 @@ pub struct StudyEntry {
 const WAITS: &str = "e8 takes no profiles: its servers wait for the network nearly all of the time, so few samples would be of any work; \
     e5 --profile looks into the same servers at full load";
 
+/// Why shares takes none.
+const WAITS_TOO: &str = "shares takes no profiles: a link of 20 Mbit/s gives its servers little to do";
+
 /// All studies, in the order in which a run has them.
 pub const STUDIES: &[StudyEntry] = &[
     StudyEntry { id: "e1", title: "Kernel UDP against AF_XDP", run: e1::run, no_profiles: None },
@@ -57,6 +60,12 @@ pub const STUDIES: &[StudyEntry] = &[
         title: "Bad networks, with real processes",
         run: crate::e8::run,
         no_profiles: Some(WAITS),
+    },
+    StudyEntry {
+        id: "shares",
+        title: "Beside the kernel's TCP",
+        run: crate::shares::run,
+        no_profiles: Some(WAITS_TOO),
     },
     StudyEntry { id: "acks", title: "What acknowledgements cost", run: crate::acks::run, no_profiles: None },
 ];

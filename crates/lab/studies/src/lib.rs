@@ -20,3 +20,4 @@ pub mod e7;
 pub mod e8;
 pub mod laboratory;
 mod profiles;
+pub mod shares;

@@ -54,6 +54,14 @@ enum BenchCommand {
     /// the emulator has missed frames is marked and not counted. --quick has six cells and one round. --profile is refused: the servers
     /// wait for the network nearly all of the time.
     E8(study::StudyArgs),
+    /// Shares: a download by tercel and one by the kernel's TCP through the same bottleneck, and who gets what of it; needs root and nginx.
+    ///
+    /// Real processes in namespaces that an emulated link of 20 Mbit/s and 40 ms joins, with queues of a quarter, one and four
+    /// bandwidth-delay products. tercel's auto, CUBIC and BBR meet nginx on the kernel's CUBIC and BBR, as do the kernel's two each other
+    /// and themselves: what is told of tercel is to be read beside those. The second download begins half a second after the first; shares are what
+    /// both files grow in 15 s, and Jain's index says how evenly: 1 is evenly, 0.5 is one alone. Five rounds take twenty minutes;
+    /// --quick has the queue of one product and two rounds. --profile is refused: such a link gives servers little to do.
+    Shares(study::StudyArgs),
     /// Acks: a download whose receiver acknowledges more or less often, and what that costs both ends.
     Acks(study::StudyArgs),
     /// Every client with every server, tercel's, quinn's and quiche's, with large and with default socket buffers.
@@ -171,6 +179,7 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
         BenchCommand::E6(args) => study::run("e6", args),
         BenchCommand::E7(args) => study::run("e7", args),
         BenchCommand::E8(args) => study::run("e8", args),
+        BenchCommand::Shares(args) => study::run("shares", args),
         BenchCommand::Acks(args) => study::run("acks", args),
         BenchCommand::Peers(args) => compare_peers(args),
         BenchCommand::Library(args) => library::run(args),
