@@ -159,13 +159,14 @@ fn up(rtt: Duration, megabits: u64, loses_every: Option<u64>) -> Link {
 }
 
 /// Losses are to be found about as fast as with an acknowledgement for every second packet: by the reordering threshold.
-/// The window is small here, so that there is little to save, and much to lose.
+/// The window is small here, so that there is little to save, and much to lose: it is CUBIC's, since auto would become BBR.
 #[test]
 fn losses_are_found_without_waiting_for_the_count_or_the_delay() {
     let links = || [up(MS * 20, 50, Some(211)), up(MS * 20, 50, None)];
-    let plain = upload(TransportConfig { ack_every: 2, ..with(Switch::Off) }, 10_000_000, links());
-    let tenth = upload(with(Switch::Off), 10_000_000, links());
-    let asked = upload(with(Switch::On), 10_000_000, links());
+    let cubic = |switch| TransportConfig { congestion: Algorithm::Cubic, ..with(switch) };
+    let plain = upload(TransportConfig { ack_every: 2, ..cubic(Switch::Off) }, 10_000_000, links());
+    let tenth = upload(cubic(Switch::Off), 10_000_000, links());
+    let asked = upload(cubic(Switch::On), 10_000_000, links());
     println!("one in 211 lost\n  every second {plain:?}\n  every tenth  {tenth:?}\n  as asked     {asked:?}");
     assert!(asked.answers * 10 < plain.answers * 8, "{asked:?} {plain:?}");
     assert!(asked.megabits > plain.megabits * 0.97, "{asked:?} {plain:?}");
