@@ -59,6 +59,7 @@ impl SectionReader {
     /// # Errors
     /// It breaks a rule; says which.
     pub(crate) fn response(&mut self) -> Result<ResponseHead<'_>, Malformed> {
+        self.judgement = None;
         let (status, content_length) = validate::response(self.decoder.section(), self.fresh())?;
         self.decoder.accept();
         Ok(ResponseHead { section: self.decoder.section(), status, content_length })
@@ -152,7 +153,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(4_000))]
+        #![proptest_config(ProptestConfig::with_cases(40_000))]
 
         /// Deleted, a line that is wrong could pass because it was in the section before, or a section be taken for that one.
         #[test]
@@ -167,6 +168,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Deleted, a section could be taken for that of a request because it is the one that was judged last, which was a response's.
+    #[test]
+    fn what_was_judged_as_a_response_is_no_request() {
+        let mut reader = SectionReader::new(LIMITS);
+        let request = vec![(":method", "GET"), (":scheme", "https"), (":authority", "a"), (":path", "/")];
+        let response = vec![(":status", "200")];
+        read(&mut reader, Kind::Request, &request).unwrap();
+        read(&mut reader, Kind::Response, &response).unwrap();
+        read(&mut reader, Kind::Request, &response).unwrap_err();
     }
 
     /// Deleted, everything could be judged each time, and no other test would tell.
