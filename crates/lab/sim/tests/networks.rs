@@ -132,11 +132,12 @@ fn hardly_anything_is_sent_twice_where_packets_are_only_late() {
     }
 }
 
-/// Uploads after outages, at the median of the seeds: from the end of the outage until content arrives again. No one asks the sender to
-/// go on, so that it learns of the end by its own probes. Deleted, it could learn of it after as long again as the outage was.
+/// Uploads after outages: from the end of the outage until content arrives again. The server asks for the rest. Deleted, its end could be
+/// learned of by the client's probes alone, after as long again as the outage was.
 #[test]
 fn after_an_outage_an_upload_goes_on() {
-    for (outage_ms, most_ms) in [(200, 250), (500, 450), (1_000, 800), (2_000, 1_400), (5_000, 3_200)] {
+    for outage_ms in [200, 500, 1_000, 2_000, 5_000] {
+        let most_ms = 350 + outage_ms / 8;
         let profile = NetworkProfile::new(100, 40).with_outage(outage_ms);
         for algorithm in [Cubic, Bbr, Auto] {
             let mut resumed: Vec<_> = (1..=9)
@@ -148,7 +149,7 @@ fn after_an_outage_an_upload_goes_on() {
                 .collect();
             resumed.sort();
             println!("upload, outage of {outage_ms} ms, {algorithm:?}: {:?} {:?}", resumed[4], resumed[8]);
-            assert!(resumed[4].as_millis() <= most_ms, "{outage_ms} ms, {algorithm:?}: {resumed:?}");
+            assert!(resumed[8].as_millis() <= most_ms, "{outage_ms} ms, {algorithm:?}: {resumed:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Whether the path has ended in the middle of an answer, which a client learns only by asking: it hears nothing, and has nothing
-//! outstanding whose acknowledgement could be missing. So it sends a PING, and another as long as nothing comes, an eighth of the silence
-//! later. The server's next probe may be as far away as the silence was long (RFC 9002 §6.2.1); a packet of the client brings
-//! it forward.
+//! Whether the path has ended in the middle of an answer or of a request, which who receives it learns only by asking: it hears nothing, and
+//! has nothing outstanding whose acknowledgement could be missing. So it sends a PING, and another as long as nothing comes, an eighth of
+//! the silence later. The sender's next probe may be as far away as the silence was long (RFC 9002 §6.2.1); a packet of the receiver
+//! brings it forward.
 //!
 //! PINGs are under congestion control, and fewer than one each round trip (RFC 8085 §3.1.2). After [`PATIENCE`] the probe timeouts are
 //! left alone.
@@ -9,13 +9,16 @@
 //! A client that can go back to a path that it has left does not ask: a server to which the proof of the new address has not come sends
 //! little, and questions without an answer would take the client back.
 //!
-//! Rejected: to ask whenever an answer is awaited and nothing comes. A stream of events would bring a PING for each of them.
+//! A client that sends does not ask: its window is full of what is lost. The server asks for it, even if it has announced limits whose
+//! acknowledgement is missing.
+//!
+//! Rejected: to ask whenever something is awaited and nothing comes. A stream of events would bring a PING for each of them.
 
 use base::time::{Duration, Instant};
 
-/// Packets received between two pauses that are a transfer, and not a message now and then: what an initial window holds, and
+/// Parts received between two pauses that are a transfer, and not a message now and then: what an initial window holds, and
 /// some more.
-const TRANSFER: u64 = 16;
+const TRANSFER: u32 = 16;
 /// Probe timeouts without a packet after which a transfer seems to be cut off, and between PINGs at least.
 const PTOS: u64 = 2;
 /// The part of a silence after which it is asked again.
@@ -23,19 +26,39 @@ const SILENCE_PARTS: u64 = 8;
 /// The longest silence in which it is asked again.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a client knows of the silence.
+/// What has come so far. Counts wrap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Received {
+    pub(super) packets: u32,
+    /// Parts of a transfer: packets to a client; to a server, which hears acknowledgements as well, KiB of content.
+    pub(super) parts: u32,
+}
+
+/// What the receiver of a transfer knows of the silence.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CutOff {
-    /// The idle period that was looked at last, by its beginning, and the packets received until then.
+    /// The idle period that was looked at last, by its beginning, and what was received until then.
     looked_at: Instant,
-    received: u64,
+    received: Received,
     /// When the transfer stopped, and when it was asked last.
     asked: Option<(Instant, Instant)>,
 }
 
 impl CutOff {
     pub(super) fn new() -> CutOff {
-        CutOff { looked_at: Instant::ZERO, received: 0, asked: None }
+        CutOff { looked_at: Instant::ZERO, received: Received { packets: 0, parts: 0 }, asked: None }
+    }
+
+    /// Whether a transfer has stopped, and nothing has come since.
+    #[inline]
+    pub(super) fn is_asking(&self, received: Received) -> bool {
+        self.asked.is_some() && received.packets == self.received.packets
+    }
+
+    /// Whether a transfer has come since it was looked last.
+    #[inline]
+    pub(super) fn is_transfer(&self, received: Received) -> bool {
+        received.parts.wrapping_sub(self.received.parts) >= TRANSFER
     }
 
     /// When to look at the idle period that began then, if it was not looked at.
@@ -43,11 +66,17 @@ impl CutOff {
         (self.looked_at != active_at).then(|| active_at + pto * PTOS)
     }
 
-    /// Looks at the idle period that began then; so many packets were received until now. Whether a transfer has stopped.
-    pub(super) fn look(&mut self, now: Instant, active_at: Instant, received: u64) -> bool {
-        let before = core::mem::replace(&mut self.received, received);
-        self.looked_at = active_at;
-        let is_cut_off = received.saturating_sub(before) >= TRANSFER;
+    /// Looks at the idle period that began then; so much was received until now, of something that is not whole if it `is_open`. Whether a
+    /// transfer has stopped.
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        active_at: Instant,
+        received: Received,
+        is_open: impl FnOnce() -> bool,
+    ) -> bool {
+        let is_cut_off = self.is_transfer(received) && is_open();
+        (self.received, self.looked_at) = (received, active_at);
         self.asked = is_cut_off.then_some((active_at, now));
         is_cut_off
     }
@@ -71,6 +100,14 @@ mod tests {
 
     const PTO: Duration = Duration::from_millis(100);
 
+    fn parts(parts: u32) -> Received {
+        Received { packets: parts, parts }
+    }
+
+    fn look(cut_off: &mut CutOff, now: Instant, active_at: Instant, received: u32) -> bool {
+        cut_off.look(now, active_at, parts(received), || true)
+    }
+
     fn ms(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)
     }
@@ -79,19 +116,22 @@ mod tests {
     fn only_a_transfer_is_cut_off() {
         let mut cut_off = CutOff::new();
         assert_eq!(cut_off.look_at(ms(50), PTO), Some(ms(250)));
-        assert!(!cut_off.look(ms(250), ms(50), 15), "few packets");
+        assert!(!look(&mut cut_off, ms(250), ms(50), 15), "few packets");
         assert_eq!(cut_off.look_at(ms(50), PTO), None, "once for each idle period");
         assert_eq!(cut_off.again_at(PTO), None);
-        assert!(!cut_off.look(ms(500), ms(300), 30), "as few again");
-        assert!(cut_off.look(ms(900), ms(700), 46));
+        assert!(!look(&mut cut_off, ms(500), ms(300), 30), "as few again");
+        assert!(look(&mut cut_off, ms(900), ms(700), 46));
         assert_eq!(cut_off.again_at(PTO), Some(ms(1_100)));
+        assert!(cut_off.is_asking(parts(46)) && !cut_off.is_asking(parts(47)), "until something comes");
+        assert!(!cut_off.look(ms(2_000), ms(1_800), parts(100), || false), "all that was to come has come");
+        assert!(!cut_off.is_asking(parts(100)));
     }
 
     /// Deleted, a silent server could get PINGs for ever, or the end of an outage could go unnoticed for as long again.
     #[test]
     fn questions_become_rarer_and_end() {
         let mut cut_off = CutOff::new();
-        assert!(cut_off.look(ms(200), ms(0), 100));
+        assert!(look(&mut cut_off, ms(200), ms(0), 100));
         let (mut asked, mut last) = (1, ms(200));
         while let Some(at) = cut_off.again_at(PTO) {
             let silence = last.saturating_since(ms(0));

@@ -4,6 +4,7 @@
 //! forgotten. A worker asks once per turn, not once per packet.
 
 use super::close::close_period;
+use super::cut_off::Received;
 use super::lanes::LaneUse;
 use super::own_moves::SILENT_PTOS;
 use super::{Connection, Scratch};
@@ -12,6 +13,7 @@ use crate::path::Expiry;
 use crate::space::{Space, SpaceId};
 use base::time::{Duration, Instant};
 use recovery::timers::{Action, AmplificationLimit, Inputs, Probes, SpaceTimers, Timeout, next_timeout};
+use wire::Side;
 use wire::error::Code;
 
 /// Probe timeouts in a row after which packets go in the base size again. Source: RFC 8899 §4.3.
@@ -225,29 +227,42 @@ impl Connection {
         Some(part.max(pto * 3))
     }
 
-    /// When a client that waits for an answer looks whether it was cut off, or asks again.
+    /// What has come of a transfer to this end.
+    #[inline]
+    fn received(&self) -> Received {
+        let packets = self.counters.received_packets as u32;
+        let parts =
+            if self.side.is_client() { packets } else { (self.components.streams.received() >> 10) as u32 };
+        Received { packets, parts }
+    }
+
+    /// When an end that waits for the rest of an answer or of a request looks whether it was cut off, or asks again.
+    #[inline]
     fn cut_off_at(&self) -> Option<Instant> {
-        let may_ask = self.side.is_client()
+        let (cut_off, received) = (&self.timers.cut_off, self.received());
+        let is_asking = cut_off.is_asking(received);
+        let waits = match self.side {
+            Side::Client => self.components.streams.awaits_answers() && (is_asking || !self.timers.asked),
+            Side::Server => (is_asking || cut_off.is_transfer(received)) && self.components.lanes.is_none(),
+        };
+        let may_ask = waits
             && self.handshake.is_confirmed()
-            && self.components.streams.awaits_answers()
             && !self.components.control_frames.owes_ping()
             && !self.paths.has_left_one();
         if !may_ask {
             return None;
         }
         let pto = self.paths.active().rtt.pto(self.components.ack_frequency.peer_max_ack_delay());
-        if self.timers.asked {
-            self.timers.cut_off.again_at(pto)
-        } else {
-            self.timers.cut_off.look_at(self.timers.active_at(), pto)
-        }
+        if is_asking { cut_off.again_at(pto) } else { cut_off.look_at(self.timers.active_at(), pto) }
     }
 
     fn on_cut_off(&mut self, now: Instant) {
-        let active_at = self.timers.active_at();
-        if self.timers.asked {
-            self.timers.cut_off.on_asked(now);
-        } else if !self.timers.cut_off.look(now, active_at, self.counters.received_packets) {
+        let (active_at, received) = (self.timers.active_at(), self.received());
+        let is_open = || self.side.is_client() || self.components.streams.awaits_rest();
+        let cut_off = &mut self.timers.cut_off;
+        if cut_off.is_asking(received) {
+            cut_off.on_asked(now);
+        } else if !cut_off.look(now, active_at, received, is_open) {
             return;
         }
         self.components.control_frames.ping();

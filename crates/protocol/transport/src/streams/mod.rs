@@ -390,6 +390,20 @@ impl Streams {
     pub(crate) fn awaits_answers(&self) -> bool {
         self.local[Dir::Bidi.index()].open > 0
     }
+
+    /// The sum of the highest offsets of all receiving parts, past ones included, in bytes.
+    #[inline]
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Whether a bidirectional stream has begun to arrive and has not come to its end. Looks at all streams.
+    pub(crate) fn awaits_rest(&self) -> bool {
+        self.slots
+            .all()
+            .map(|slot| &self.slots[slot])
+            .any(|stream| stream.id.dir() == Dir::Bidi && !stream.recv.is_over())
+    }
 }
 
 const WRONG_DIRECTION: TransportError =

@@ -69,6 +69,45 @@ fn a_client_that_is_cut_off_asks_and_asks_more_rarely() {
     assert!(later <= 10, "{later} packets in another minute");
 }
 
+/// The client has begun to send something of this size, and a part of it has arrived.
+fn a_part_of_an_upload(pair: &mut Pair, len: usize) {
+    let id = pair.client().open(Dir::Bidi).expect("stream");
+    pair.client().write(id, Bytes::from(vec![1; len])).expect("writes");
+    pair.client().finish_stream(id).expect("ends");
+    for _ in 0..500 {
+        let received = pair.server.sink.received.len();
+        if received >= 50_000 {
+            assert!(received < len, "it is not whole");
+            return;
+        }
+        pair.step();
+    }
+    panic!("{} of {len} bytes", pair.server.sink.received.len());
+}
+
+/// Deleted, an upload could stand still for as long again as an outage was long, or a client that is gone get PINGs without end.
+#[test]
+fn a_server_that_is_cut_off_asks_and_asks_more_rarely() {
+    let mut pair = patient();
+    a_part_of_an_upload(&mut pair, 5_000_000);
+    let soon = unheard(&mut pair, |pair| &mut pair.server, Duration::from_secs(1));
+    assert!((5..=40).contains(&soon), "{soon} packets in a second");
+    let sent = unheard(&mut pair, |pair| &mut pair.server, Duration::from_secs(30));
+    assert!((10..=60).contains(&sent), "{sent} packets in 30 s");
+    let later = unheard(&mut pair, |pair| &mut pair.server, Duration::from_secs(60));
+    assert!(later <= 10, "{later} packets in another minute");
+}
+
+/// Deleted, each request could cost a server a PING once its client is quiet.
+#[test]
+fn a_server_that_has_all_of_a_request_does_not_ask() {
+    let mut pair = patient();
+    a_part_of_an_upload(&mut pair, 200_000);
+    pair.run(300);
+    assert_eq!(pair.server.sink.received.len(), 200_000);
+    assert_eq!(unheard(&mut pair, |pair| &mut pair.server, Duration::from_secs(20)), 0, "nothing is awaited");
+}
+
 /// Deleted, a stream of events could cost a PING for each of them.
 #[test]
 fn a_client_that_gets_a_message_now_and_then_does_not_ask() {
