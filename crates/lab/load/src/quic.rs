@@ -4,6 +4,7 @@
 //! where it lies in the packet, and its end becomes an entry of a histogram in the turn it arrived in.
 
 mod address;
+mod asking;
 mod connection;
 mod generator;
 mod request_app;

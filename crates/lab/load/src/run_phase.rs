@@ -133,7 +133,8 @@ impl<'a> RunPhase<'a> {
         };
         let measure = start + self.rules.warm_up;
         match accounts.phase {
-            Phase::Connecting if now < measure => {
+            // Without a warm-up a thread whose clock was read before the others were ready looks once more.
+            Phase::Connecting if now < measure && !self.rules.warm_up.is_zero() => {
                 (accounts.phase, accounts.budget) =
                     (Phase::WarmUp, Budget::new(u64::MAX, self.rules.pace, now));
                 PhaseChange::Begin
@@ -245,5 +246,37 @@ impl<'a> RunPhase<'a> {
     /// The record, at the very end.
     pub(super) fn take_record(accounts: &mut RequestAccounts) -> Record {
         core::mem::replace(&mut accounts.record, Record::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Pace;
+    use crate::run_state::ProgressWatch;
+
+    /// Deleted, a run without a warm-up could begin with requests that do not count, whose content does.
+    #[test]
+    fn a_run_without_a_warm_up_has_none() {
+        let (run_state, halt) = (RunState::new(2, None, ProgressWatch::No), AtomicBool::new(false));
+        let thread_context = ThreadContext { index: 0, threads: 2, run_state: &run_state, halt: &halt };
+        let rules = RunRules {
+            bound: Bound::Requests(5),
+            pace: Pace::Closed,
+            reuse: Reuse::Always,
+            warm_up: Duration::ZERO,
+            series: None,
+        };
+        let at = |us| Instant::ZERO + Duration::from_micros(us);
+        let mut run_phase = RunPhase::new(rules, thread_context, at(1));
+        let mut accounts = RequestAccounts::new(&rules);
+        let summary = ConnectionSummary { is_settled: true, has_up: true, ..ConnectionSummary::default() };
+        let mut look = |us| run_phase.look(at(us), &mut accounts, summary, Traffic::default());
+        assert_eq!(look(10), PhaseChange::Same, "the other thread is not ready");
+        // It is while this one has a clock of before.
+        run_state.start_barrier.arrive(at(20));
+        assert_eq!(look(15), PhaseChange::Same);
+        assert_eq!(look(30), PhaseChange::Begin);
+        assert_eq!(accounts.phase, Phase::Measuring);
     }
 }

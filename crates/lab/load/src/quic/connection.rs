@@ -47,7 +47,7 @@ pub(super) struct LoadConnection {
     pub(super) was_up: bool,
     /// Why we gave it up, if we did.
     pub(super) verdict: Option<Failure>,
-    /// Packets that had arrived when we last looked, and when their number last changed.
+    /// Packets that had arrived when we last looked, and when their number last changed. Not kept while nothing is asked.
     heard: (u64, Instant),
     /// Answered since the last turn.
     pub(super) finished: Vec<Slot>,
@@ -145,8 +145,15 @@ pub(super) fn give_up(active: &mut Active<'_>, verdict: Failure) {
     active.close();
 }
 
-/// Time has passed: requests that are too old fail, and so does a connection that was silent for as long.
-pub(super) fn on_tick(active: &mut Active<'_>, timeout: Duration) {
+/// It asks, after it did not: its silence counts from here.
+pub(super) fn on_asking(active: &mut Active<'_>) {
+    let heard = (active.quic.counters().received_packets, active.now);
+    active.state().heard = heard;
+}
+
+/// Time has passed: requests that are too old fail, and so does a connection that was silent for as long. Returns whether
+/// anything is outstanding.
+pub(super) fn on_tick(active: &mut Active<'_>, timeout: Duration) -> bool {
     let (now, received) = (active.now, active.quic.counters().received_packets);
     let state = active.state();
     if received != state.heard.0 {
@@ -155,10 +162,11 @@ pub(super) fn on_tick(active: &mut Active<'_>, timeout: Duration) {
     let is_late = |times: &RequestTimes| now.saturating_since(times.began) >= timeout;
     let (heard, is_too_late) = (state.heard.1, state.booked.as_ref().is_some_and(is_late));
     if active.is_closed() {
-        return;
+        return false;
     }
     if is_too_late {
-        return give_up(active, Failure::Timeout);
+        give_up(active, Failure::Timeout);
+        return false;
     }
     let late: Vec<StreamId> =
         active.requests().filter(|(_, slot)| is_late(&slot.times)).map(|(id, _)| id).collect();
@@ -170,4 +178,5 @@ pub(super) fn on_tick(active: &mut Active<'_>, timeout: Duration) {
     if !late.is_empty() && now.saturating_since(heard) >= timeout {
         give_up(active, Failure::Timeout);
     }
+    active.outstanding() > 0 || active.state().booked.is_some()
 }

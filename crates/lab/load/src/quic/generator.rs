@@ -264,6 +264,7 @@ impl<'a> Generator<'a> {
                 let Some(intended) = accounts.peek(now) else { return };
                 state.booked = Some(accounts.begin(now, intended));
                 state.is_single = true;
+                self.worker.app_mut().asking.note(number);
                 // Each connection is a new one, so it is the place that takes the requests in turn.
                 state.next_request = self.turn_of;
                 self.turn_of = self.turn_of.wrapping_add(1);
@@ -330,14 +331,16 @@ impl<'a> Generator<'a> {
 
     /// Fails what is too old.
     fn expire(&mut self, now: Instant) {
-        if self.worker.app_mut().accounts.outstanding == 0 {
-            return;
-        }
-        for handle in self.connection_slots.iter().filter_map(|connection_slot| connection_slot.handle) {
-            if let Some((quic, connection)) = self.worker.connection(handle) {
-                connection::on_tick(&mut connection.active(quic, now), self.plan.timeout);
-            }
-        }
+        let Generator { worker, connection_slots, plan, .. } = self;
+        let mut asking = core::mem::take(&mut worker.app_mut().asking);
+        asking.retain(|number| {
+            let handle = connection_slots.get(number).and_then(|connection_slot| connection_slot.handle);
+            let Some((quic, connection)) = handle.and_then(|handle| worker.connection(handle)) else {
+                return false;
+            };
+            connection::on_tick(&mut connection.active(quic, now), plan.timeout)
+        });
+        worker.app_mut().asking = asking;
     }
 
     /// The last entries of the record, and the close of connections.

@@ -1,6 +1,7 @@
 //! The generator as a worker's application: answers are booked, and the requests that follow are sent.
 
-use super::connection::{Active, LoadConnection, Slot};
+use super::asking::AskingConnections;
+use super::connection::{self, Active, LoadConnection, Slot};
 use crate::accounts::{Phase, RequestAccounts};
 use crate::failure::Failure;
 use crate::kinds::HandshakeKind;
@@ -30,6 +31,7 @@ pub(super) struct RequestApp {
     /// For words about connections that failed: who was asked, and how long a handshake may take, in seconds.
     host: (String, u64),
     pub(super) accounts: RequestAccounts,
+    pub(super) asking: AskingConnections,
     pub(super) news: Vec<SlotEvent>,
 }
 
@@ -46,6 +48,7 @@ impl RequestApp {
             reuse: plan.reuse,
             host: (plan.server_name.clone(), handshake_timeout_s),
             accounts: RequestAccounts::new(&plan.rules()),
+            asking: AskingConnections::new(plan.connections),
             news: Vec::new(),
         }
     }
@@ -98,6 +101,10 @@ impl RequestApp {
             state.next_request = state.next_request.wrapping_add(1);
             let times = state.booked.take().unwrap_or_else(|| self.accounts.begin(now, intended));
             state.sent = Some(times);
+            let number = state.number;
+            if self.asking.note(number) {
+                connection::on_asking(active);
+            }
             active.keep(id, Slot { times, status: 0, unsent: self.content });
             if self.content > 0 {
                 active.feed(id);
