@@ -11,7 +11,8 @@
 //! takes for enough, so jitter is filtered as there, and whatever alarms the source alarms this. A path of which eight samples
 //! in a row were late by chance loses a round of growth, since the next round begins with samples that say so.
 //!
-//! A sample is an ACK frame that measures the round trip. A peer that acknowledges rarely gives few of them: below eight a
+//! A sample is an ACK frame that measures the round trip, or all of them that come within 1/256 of a round trip, as Wi-Fi delivers what it
+//! has held up: eight that come in one instant are late by one chance. A peer that acknowledges rarely gives few samples: below eight a
 //! round nothing is concluded, as the source demands. Rounds begin and end as there, but that the acknowledgement which ends
 //! one counts for the next.
 //! The limit on growth per acknowledgement is left out, because the sender is paced (§4.3, L is infinite).
@@ -29,6 +30,8 @@ const MOST_GROWTH: Duration = Duration::from_millis(16);
 const GROWTH_DIVISOR: u64 = 8;
 /// Samples that a round must have. Source: RFC 9406 §4.3 (N_RTT_SAMPLE).
 const SAMPLES: usize = 8;
+/// What comes within such a part of a round trip is one sample.
+const TOGETHER_PART: u64 = 256;
 /// Conservative slow start divides growth by this. Source: RFC 9406 §4.3 (CSS_GROWTH_DIVISOR).
 const SLOWDOWN: u64 = 4;
 /// Rounds of conservative slow start. Source: RFC 9406 §4.3 (CSS_ROUNDS).
@@ -63,6 +66,8 @@ pub(super) struct HyStart {
     current_min: Option<Duration>,
     /// Samples of this round.
     samples: usize,
+    /// When the first frame of the latest of them came.
+    sample_at: Instant,
     /// The latest of them, in a ring.
     latest: [Duration; SAMPLES],
 }
@@ -87,6 +92,7 @@ impl HyStart {
             last_min: None,
             current_min: None,
             samples: 0,
+            sample_at: Instant::ZERO,
             latest: [Duration::ZERO; SAMPLES],
         }
     }
@@ -105,10 +111,7 @@ impl HyStart {
             self.start_round(now);
         }
         if let Some(rtt) = acked.latest_rtt {
-            if let Some(place) = self.latest.get_mut(self.samples % SAMPLES) {
-                *place = rtt;
-            }
-            self.samples = self.samples.saturating_add(1);
+            self.add(now, rtt);
             self.current_min = Some(self.current_min.map_or(rtt, |min| min.min(rtt)));
         }
         self.judge();
@@ -116,6 +119,18 @@ impl HyStart {
             Phase::Off | Phase::Full => Pace::Grow(acked.bytes),
             Phase::Conservative(_, rounds) if rounds > CONSERVATIVE_ROUNDS => Pace::Over,
             Phase::Conservative(..) => Pace::Grow(acked.bytes / SLOWDOWN),
+        }
+    }
+
+    /// Takes a sample, or a part of the latest one, whose shortest counts.
+    fn add(&mut self, now: Instant, rtt: Duration) {
+        let is_new = self.samples == 0 || now.saturating_since(self.sample_at) >= rtt / TOGETHER_PART;
+        if is_new {
+            self.sample_at = now;
+            self.samples = self.samples.saturating_add(1);
+        }
+        if let Some(place) = self.latest.get_mut(self.samples % SAMPLES) {
+            *place = if is_new { rtt } else { rtt.min(*place) };
         }
     }
 
@@ -153,10 +168,12 @@ mod tests {
 
     /// A round of ten samples; growth is out of 1,000 bytes for each.
     fn round(hystart: &mut HyStart, now: &mut Instant, rtt_ms: u64, samples: u64) -> Vec<Pace> {
-        let sent_at = *now;
-        *now = *now + Duration::from_millis(rtt_ms);
-        let paces =
-            (0..samples).map(|_| hystart.on_ack(*now, &acked(sent_at, Duration::from_millis(rtt_ms))));
+        let (sent_at, rtt) = (*now, Duration::from_millis(rtt_ms));
+        *now = *now + rtt;
+        let paces = (0..samples).map(|_| {
+            *now = *now + rtt / TOGETHER_PART;
+            hystart.on_ack(*now, &acked(sent_at, rtt))
+        });
         paces.collect()
     }
 
@@ -192,6 +209,7 @@ mod tests {
         let paces: Vec<Pace> = (0..40)
             .map(|index: u64| {
                 let rtt = Duration::from_millis(100 + 2 * index.saturating_sub(10));
+                now = now + rtt / TOGETHER_PART;
                 hystart.on_ack(now, &acked(sent_at, rtt))
             })
             .collect();
@@ -213,7 +231,40 @@ mod tests {
         now = now + Duration::from_millis(100);
         for index in 0..64 {
             let rtt = Duration::from_millis(if index % 8 == 0 { 101 } else { 300 });
+            now = now + rtt / TOGETHER_PART;
             assert_eq!(hystart.on_ack(now, &acked(sent_at, rtt)), Pace::Grow(1_000), "{index}");
+        }
+    }
+
+    /// Deleted, one late batch of acknowledgements would be eight late samples, and end slow start's full pace.
+    #[test]
+    fn what_comes_together_is_one_sample() {
+        let (mut hystart, mut now) = start();
+        round(&mut hystart, &mut now, 100, 10);
+        let sent_at = now;
+        now = now + Duration::from_millis(100);
+        for batch in 0..8 {
+            now = now + Duration::from_millis(10);
+            let paces: Vec<Pace> = (0..16)
+                .map(|index| hystart.on_ack(now, &acked(sent_at, Duration::from_millis(130 - index))))
+                .collect();
+            let expected = Pace::Grow(if batch < 7 { 1_000 } else { 250 });
+            assert!(paces.iter().all(|pace| *pace == expected), "{batch}: {paces:?}");
+        }
+    }
+
+    /// Deleted, a batch would be as late as the packet of it that waited longest for the others.
+    #[test]
+    fn the_shortest_of_a_batch_counts() {
+        let (mut hystart, mut now) = start();
+        round(&mut hystart, &mut now, 100, 10);
+        let sent_at = now;
+        for _ in 0..20 {
+            now = now + Duration::from_millis(10);
+            for rtt_ms in [119, 113, 111] {
+                let pace = hystart.on_ack(now, &acked(sent_at, Duration::from_millis(rtt_ms)));
+                assert_eq!(pace, Pace::Grow(1_000));
+            }
         }
     }
 
