@@ -18,22 +18,26 @@ use base::time::Duration;
 const QUEUE_PART: u64 = 16;
 /// The least that is called a queue.
 const LEAST_QUEUE: Duration = Duration::from_millis(1);
-/// Hundredths of a round's packets that may be lost at most for losses to be random.
-const MOST: u64 = 60;
+/// Shares are in ten-thousandths: of hundredths a loss rate below one would be forgotten in each round that loses nothing.
+const HUNDREDTH: u64 = 100;
+/// Of a round's packets so many may be lost at most for losses to be random.
+const MOST: u64 = 60 * HUNDREDTH;
 /// The same in Startup, where nothing was tried at a lower rate; and a standard deviation more, which for a window of 20 datagrams is much.
-const MOST_IN_STARTUP: u64 = 40;
+const MOST_IN_STARTUP: u64 = 40 * HUNDREDTH;
 /// Datagrams in a row that are lost on average at most there: a burst that overflows a short queue loses more.
 const LONGEST_RUN: u64 = 2;
-/// Hundredths that may be lost there in longer runs, in a round that delivered a quarter more: Startup sends twice as much each round, so a
+/// What may be lost there in longer runs, in a round that delivered a quarter more: Startup sends twice as much each round, so a
 /// path that loses no more than this by its limit has taken 60 % more.
-const MOST_IN_RUNS: u64 = 20;
+const MOST_IN_RUNS: u64 = 20 * HUNDREDTH;
+/// What the draft bears. Source: the draft, §2.8 (LossThresh).
+const BORNE_ALWAYS: u64 = 2 * HUNDREDTH;
 /// Datagrams of which a share says something; rounds of fewer are taken together.
 const LEAST_DATAGRAMS: u64 = 20;
 
 /// What a round was like.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossRound {
-    /// Hundredths of what was sent that were lost, rounded up.
+    /// The share of what was sent that was lost, rounded up.
     share: u64,
     /// The standard deviation of that at most, where each datagram is lost for itself.
     deviation: u64,
@@ -58,7 +62,7 @@ pub(super) struct RandomLoss {
     last: Option<LossRound>,
     /// What the path delivered a second in the round that opened the question, and the share of that round that was lost.
     question: Option<(u64, u64)>,
-    /// Hundredths that are lost whatever the rate.
+    /// The share that is lost whatever the rate.
     share: u64,
 }
 
@@ -90,7 +94,7 @@ impl RandomLoss {
 
     /// Hundredths of what is in flight that may be lost beside what the draft bears.
     pub(super) fn borne(&self) -> u64 {
-        self.share + self.share / 2
+        (self.share + self.share / 2) / HUNDREDTH
     }
 
     /// A round is over; `delivered` bytes since the beginning, `min_rtt` is the shortest round trip known.
@@ -103,13 +107,13 @@ impl RandomLoss {
         let (lost, runs) = (core::mem::take(&mut self.lost), core::mem::take(&mut self.runs));
         let is_scattered = lost <= runs.saturating_mul(datagram * LONGEST_RUN);
         self.delivered_before = delivered;
-        let share = (u128::from(lost) * 100).div_ceil(u128::from(sent.max(1)));
-        let deviation = 50 / (sent / datagram.max(1)).isqrt().max(1);
+        let share = (u128::from(lost) * u128::from(100 * HUNDREDTH)).div_ceil(u128::from(sent.max(1)));
+        let deviation = 50 * HUNDREDTH / (sent / datagram.max(1)).isqrt().max(1);
         let shortest = core::mem::replace(&mut self.shortest, Duration::MAX);
         let has_queue =
             lost > 0 && min_rtt.is_some_and(|min| shortest > min + (min / QUEUE_PART).max(LEAST_QUEUE));
         self.last = Some(LossRound {
-            share: u64::try_from(share).unwrap_or(100),
+            share: u64::try_from(share).unwrap_or(100 * HUNDREDTH),
             deviation,
             is_scattered,
             has_queue,
@@ -139,7 +143,7 @@ impl RandomLoss {
             return true;
         }
         if self.share > 0 {
-            if share <= self.borne() + 2 {
+            if share <= self.share + self.share / 2 + BORNE_ALWAYS {
                 self.share = (self.share * 3 + share).div_ceil(4).min(MOST);
                 return false;
             }
@@ -214,6 +218,18 @@ mod tests {
         assert_eq!(losses.borne(), 15);
         (0..12).for_each(|_| assert!(round(&mut losses, 0, (1_000, 1_000), 40)));
         assert_eq!(losses.borne(), 0);
+    }
+
+    /// Deleted, a loss in every third round would open the question anew each time, and lower the rate each time.
+    #[test]
+    fn a_rate_below_a_hundredth_outlives_rounds_without_loss() {
+        let mut losses = RandomLoss::new();
+        round(&mut losses, 1, (1_000, 990), 40);
+        assert!(!round(&mut losses, 1, (990, 980), 40));
+        for _ in 0..10 {
+            (0..2).for_each(|_| assert!(round(&mut losses, 0, (1_000, 1_000), 40), "nothing to bear"));
+            assert!(!round(&mut losses, 1, (1_000, 990), 40));
+        }
     }
 
     #[test]
