@@ -138,8 +138,11 @@ fn name(profile: &str) -> String {
 /// The program that was built this way from the same sources, or why there is none.
 fn find(program: &Path, way: Way, (own, ask): (&Build, &Ask)) -> Result<PathBuf, String> {
     // Beside this program only: what lies below the working directory may be another user's.
-    let file = program.parent().and_then(Path::parent).unwrap_or(Path::new("")).join(way.place);
-    let (shown, Way { profile, command, .. }) = (file.display(), way);
+    let folder = program.parent().and_then(Path::parent).unwrap_or(Path::new(""));
+    let file = folder.join(way.place);
+    // A report is published, so it names no path of the machine.
+    let shown = Path::new(folder.file_name().unwrap_or_default()).join(way.place);
+    let (shown, Way { profile, command, .. }) = (shown.display(), way);
     if !file.is_file() {
         return Err(format!(
             "A program built as {profile} was not measured: there is no {shown}. {command} makes it."
@@ -206,6 +209,8 @@ mod tests {
         let own = Builds::among(&file("experiments/dist/tercel"), &ask);
         assert_eq!(own.experimental, Some(file("experiments/dist/tercel")));
         assert!(builds.notes.len() == 1 && builds.notes[0].contains("abd instead of abc"), "{builds:?}");
+        let whole = folder.path().to_str().unwrap();
+        assert!(!builds.notes[0].contains(whole), "a path of this machine: {}", builds.notes[0]);
 
         let everything = DownloadSeries::new("everything", Method::Gso, &SIZE);
         let lanes: Vec<DownloadSeries> = builds.lanes().collect();
