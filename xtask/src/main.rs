@@ -46,7 +46,7 @@ usage: cargo xtask COMMAND
                 --ledger tells where those of a request over HTTP/3 go
   interop  the cases of the public interoperability tests, on the link emulator (as root; needs tests/setup); --help tells more
   controllers  runs congestion controllers over simulated links and writes docs/controllers anew (some minutes; it says how many)
-  networks  runs downloads over simulated bad links and writes docs/networks anew (a minute)
+  networks  runs downloads over simulated bad links and writes docs/networks anew (some minutes)
   pgo    the program optimised by a profile of itself at work: target/pgo/tercel (needs llvm-tools)";
 
 fn main() -> ExitCode {
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
         "ebpf" => ebpf::run(std::env::args().nth(2).as_deref()),
         "package" => package::run(),
         "pgo" => pgo::run(),
-        study @ ("controllers" | "networks") => simulated::run(study),
+        study @ ("controllers" | "networks") if std::env::args().len() == 2 => simulated::run(study),
         _ => Err(HELP.to_owned()),
     };
     match outcome {

@@ -94,7 +94,12 @@ impl RandomLoss {
 
     /// Hundredths of what is in flight that may be lost beside what the draft bears.
     pub(super) fn borne(&self) -> u64 {
-        (self.share + self.share / 2) / HUNDREDTH
+        self.borne_share() / HUNDREDTH
+    }
+
+    /// The share that may be lost beside what the draft bears.
+    fn borne_share(&self) -> u64 {
+        self.share + self.share / 2
     }
 
     /// A round is over; `delivered` bytes since the beginning, `min_rtt` is the shortest round trip known.
@@ -143,7 +148,7 @@ impl RandomLoss {
             return true;
         }
         if self.share > 0 {
-            if share <= self.share + self.share / 2 + BORNE_ALWAYS {
+            if share <= self.borne_share() + BORNE_ALWAYS {
                 self.share = (self.share * 3 + share).div_ceil(4).min(MOST);
                 return false;
             }
