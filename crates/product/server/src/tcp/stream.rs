@@ -30,6 +30,8 @@ mod tests;
 
 /// So many encrypted bytes may wait for the socket.
 const HELD: usize = 256 * 1024;
+/// No more where many connections wait: a thousand would hold a quarter of a gigabyte that no cache does.
+const HELD_IN_CROWD: usize = 64 * 1024;
 
 /// The content of a TLS record at most, in bytes. RFC 8446 §5.1.
 const RECORD: usize = 16 << 10;
@@ -166,7 +168,10 @@ impl Stream {
 
     /// Begins a turn: the connection gets its share anew.
     pub(super) fn begin_turn(&self) {
-        self.0.borrow_mut().left = TURN;
+        let tls = &mut *self.0.borrow_mut();
+        tls.left = TURN;
+        let held = if tls.timeouts.is_crowded() { HELD_IN_CROWD } else { HELD };
+        tls.session.set_buffer_limit(Some(held));
     }
 
     /// Writes informational responses beside hyper, if all that was answered has left: between two messages of HTTP/1.1. Otherwise they are

@@ -222,13 +222,22 @@ impl ConnectionTimeouts {
 
     /// TLS was given this many bytes of content to send.
     pub(super) fn on_owed(&self, bytes: usize) {
-        self.owed.set(self.owed.get().saturating_add(bytes as u64));
+        self.owe(self.owed.get().saturating_add(bytes as u64));
+    }
+
+    fn owe(&self, bytes: u64) {
+        self.traffic.on_waiting(self.owed.replace(bytes), bytes);
+    }
+
+    /// Whether much content waits for the sockets of the thread.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.traffic.is_crowded()
     }
 
     /// The socket took this many bytes.
     pub(super) fn on_write(&self, bytes: usize) {
         let content = self.owed.get().min(bytes as u64);
-        self.owed.set(self.owed.get() - content);
+        self.owe(self.owed.get() - content);
         self.moved.set(self.moved.get().saturating_add(content));
         self.traffic.on_write(bytes);
     }
@@ -342,6 +351,12 @@ impl ConnectionTimeouts {
         };
         self.tell(order);
         before <= NextAction::Leave && order > NextAction::Leave
+    }
+}
+
+impl Drop for ConnectionTimeouts {
+    fn drop(&mut self) {
+        self.owe(0);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Records of TLS on the wire, as a client sees them.
 
+use super::super::counters::Traffic;
 use super::*;
 use crate::budget::Budget;
 use base::time::Instant;
@@ -71,10 +72,15 @@ impl Client {
 
 /// The server's end of the next connection, behind its handshake.
 async fn accepted(listener: &TcpListener, config: &Arc<ServerConfig>) -> Stream {
+    accepted_by(&Rc::default(), listener, config).await
+}
+
+/// The same, in the traffic of a thread.
+async fn accepted_by(traffic: &Rc<Traffic>, listener: &TcpListener, config: &Arc<ServerConfig>) -> Stream {
     let (socket, peer) = listener.accept().unwrap();
     socket.set_nonblocking(true).unwrap();
     let share = Budget::default().portion(peer.ip());
-    let timeouts = Rc::new(ConnectionTimeouts::new(Rc::default(), share, Instant::ZERO));
+    let timeouts = Rc::new(ConnectionTimeouts::new(Rc::clone(traffic), share, Instant::ZERO));
     let socket = TcpStream::from_std(socket).unwrap();
     let stream = Stream::new(socket, (config, None), timeouts).unwrap();
     assert_eq!(poll_fn(|cx| stream.poll_handshake(cx)).await.unwrap(), Handshake::Done);
@@ -164,4 +170,41 @@ fn a_connection_gives_way_when_it_has_had_its_share() {
         assert_eq!(Pin::new(&mut stream).poll_write(cx, &[1; 700]).map(Result::unwrap), Poll::Ready(700));
     });
     drop(client.join().unwrap());
+}
+
+/// What a connection holds whose client reads nothing, where so much content waits for the sockets of others.
+fn held_beside(waiting: u64) -> u64 {
+    let (server, client) = configs(b"http/1.1");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let client = std::thread::spawn(move || Client::connect(address, client));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    runtime.block_on(async {
+        let traffic = Rc::new(Traffic::default());
+        traffic.on_waiting(0, waiting);
+        let mut stream = accepted_by(&traffic, &listener, &server).await;
+        let client = client.join().unwrap();
+        let before = stream.0.borrow().timeouts.held();
+        let cx = &mut Context::from_waker(Waker::noop());
+        let mut refused = 0;
+        // After the first refusal there is room again for what the socket took then.
+        while refused < 2 {
+            stream.begin_turn();
+            let is_taken = Pin::new(&mut stream).poll_write(cx, &[1; RECORD]).is_ready();
+            refused = if is_taken { 0 } else { refused + 1 };
+        }
+        let held = stream.0.borrow().timeouts.held() - before;
+        drop((stream, client));
+        traffic.on_waiting(waiting, 0);
+        assert!(!traffic.is_crowded(), "what a connection held is forgotten with it");
+        held
+    })
+}
+
+/// Deleted, a thousand clients that read slowly could make a thread hold, and fetch from memory once more, four times as much.
+#[test]
+fn a_connection_holds_less_where_many_wait() {
+    let (alone, in_crowd) = (held_beside(0), held_beside(17 << 20));
+    assert!(alone > HELD as u64 / 2 && alone <= HELD as u64, "{alone}");
+    assert!(in_crowd > 0 && in_crowd <= HELD_IN_CROWD as u64, "{in_crowd}");
 }
