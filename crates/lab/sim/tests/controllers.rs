@@ -156,22 +156,50 @@ fn a_flow_that_chooses_shares_a_queue_that_drops_early_evenly() {
     }
 }
 
-/// Each flow of CUBIC's keeps three quarters at least of an even share beside two or four that choose. Beside flows of BBR's it keeps
-/// 60 % at the full queue and half at the one that drops early.
+/// Flows that choose and flows of CUBIC's in turns, with chance from that seed: each of the latter keeps three quarters at least of an even share.
+fn crowd(link_profile: LinkProfile, flows: usize, seed: u64) {
+    let mixed = [Algorithm::Auto, Algorithm::Cubic];
+    let crowd: Vec<Algorithm> = mixed.into_iter().cycle().take(flows).collect();
+    let heat = ContestRun { seed, ..ContestRun::crowd(link_profile, &crowd, SECOND * 15, SECOND * 30) };
+    let outcome = finish(&heat);
+    assert!(outcome.jain() >= 0.9, "seed {seed}: {:?}", outcome.flows);
+    let least = 0.75 * outcome.utilisation() / flows as f64;
+    let is_fed = |flow: &Flow| flow.algorithm != Algorithm::Cubic || flow.share > least;
+    assert!(outcome.flows.iter().all(is_fed), "seed {seed}: {:?}", outcome.flows);
+}
+
+fn early(dropping: Dropping) -> LinkProfile {
+    LinkProfile::new(20, 40, 4.0).with_dropping(dropping)
+}
+
+/// Beside flows of BBR's those of CUBIC's keep 60 % of an even share at the full queue and half at the one that drops early.
 #[test]
 fn flows_that_choose_leave_a_crowd_its_share() {
-    let mixed = [Algorithm::Auto, Algorithm::Cubic];
-    let link_profile = LinkProfile::new(20, 40, 1.0);
-    let early = |dropping| LinkProfile::new(20, 40, 4.0).with_dropping(dropping);
-    let (codel, pie) = (early(Dropping::CoDel), early(Dropping::Pie));
+    let codel = early(Dropping::CoDel);
     let marks = codel.with_marking(Marking::Early);
-    for (link_profile, flows) in [(link_profile, 4), (codel, 4), (codel, 8), (pie, 8), (marks, 8)] {
-        let crowd: Vec<Algorithm> = mixed.into_iter().cycle().take(flows).collect();
-        let outcome = finish(&ContestRun::crowd(link_profile, &crowd, SECOND * 15, SECOND * 30));
-        assert!(outcome.jain() >= 0.9, "{:?}", outcome.flows);
-        let least = 0.75 * outcome.utilisation() / flows as f64;
-        let is_fed = |flow: &Flow| flow.algorithm != Algorithm::Cubic || flow.share > least;
-        assert!(outcome.flows.iter().all(is_fed), "{:?}", outcome.flows);
+    for (link_profile, flows) in [(LinkProfile::new(20, 40, 1.0), 4), (codel, 4), (codel, 8), (marks, 8)] {
+        crowd(link_profile, flows, 1);
+    }
+}
+
+/// Of the seeds 1 to 8 those in which a flow that chose BBR by chance took two shares and more, as long as losses that are free counted for it
+/// where packets waited in long waves.
+#[test]
+fn a_flow_that_early_drops_have_deceived_leaves_a_crowd_its_share() {
+    for seed in [2, 4, 6, 7] {
+        crowd(early(Dropping::Pie), 8, seed);
+    }
+    crowd(early(Dropping::CoDel), 8, 5);
+}
+
+/// Two and more flows of BBR's let packets wait by themselves. Deleted, flows that choose could take that for a crowd at a queue, go back to CUBIC
+/// and leave half of a link unused that loses packets by chance.
+#[test]
+fn flows_that_choose_fill_a_link_that_loses_by_chance_together() {
+    let link_profile = LinkProfile::new(20, 40, 1.0).with_loss(10_000);
+    for other in [Algorithm::Auto, Algorithm::Cubic] {
+        let outcome = pair(link_profile, [Algorithm::Auto, other]);
+        assert!(outcome.utilisation() > 0.85, "{other:?}: {:?}", outcome.flows);
     }
 }
 
