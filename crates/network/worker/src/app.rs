@@ -52,6 +52,8 @@ pub(crate) struct ConnectionEntry<S> {
     pub(crate) is_active: bool,
     /// The connection knows what the interface takes.
     pub(crate) is_limited: bool,
+    /// A step of its handshake waits until others are back.
+    pub(crate) is_in_line: bool,
     /// The span in which [`crate::crowd::Crowd`] counted it last.
     pub(crate) counted: u32,
     /// When the wheel will bring this entry up.
@@ -67,6 +69,7 @@ impl<S> ConnectionEntry<S> {
             state,
             is_active: true,
             is_limited: false,
+            is_in_line: false,
             counted: 0,
             wheel_entries: WheelEntries::UNSET,
             app_deadline: None,

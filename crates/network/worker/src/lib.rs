@@ -9,6 +9,7 @@ mod app;
 mod call_list;
 mod crowd;
 pub mod hand_off;
+mod handshakes;
 mod receive_context;
 #[cfg(feature = "tokio")]
 pub mod task;
@@ -19,4 +20,5 @@ mod worker;
 pub use app::{App, Next};
 pub use call_list::CallList;
 pub use hand_off::{HandOff, HandOffCounters, HandOffMember, OtherProcesses};
+pub use handshakes::{HandshakeExecutor, HandshakeTask, MOST_OUT};
 pub use worker::{AddressNews, Config, Turn, Worker};

@@ -14,6 +14,7 @@
 use crate::app::{App, ConnectionEntry, Next};
 use crate::crowd::Crowd;
 use crate::hand_off::{HandOffCounters, HandOffMember};
+use crate::handshakes::{Handshakes, Line};
 use crate::receive_context::{Origin, ReceiveContext};
 use crate::wheel::Wheel;
 use base::net::{Addresses, Ecn};
@@ -21,12 +22,13 @@ use base::sink::TrainPath;
 use base::slab::{Handle, Slab};
 use base::time::{Duration, Instant};
 use core::net::{IpAddr, SocketAddr};
-use datapath::{Counters, Intake, Port, Refused, Waker};
+use datapath::{Intake, Port, Refused};
 use std::io;
-use std::os::fd::BorrowedFd;
 use transport::{ClientConfig, Connection, Endpoint, IncomingPolicy, ServerConfig, TlsError, Transmitted};
 
 mod addresses;
+mod queries;
+mod slow_steps;
 #[cfg(test)]
 mod tests;
 
@@ -85,6 +87,8 @@ pub struct Worker<P, A: App> {
     /// The other workers of the address, if there are any.
     hand_off_group: Option<HandOffMember>,
     hand_off: HandOffCounters,
+    /// Steps of handshakes that other threads take, if the program has some for that.
+    handshakes: Option<Box<Handshakes>>,
 }
 
 impl<P: Port, A: App> Worker<P, A> {
@@ -117,6 +121,7 @@ impl<P: Port, A: App> Worker<P, A> {
             pinned: Vec::new(),
             hand_off_group: None,
             hand_off: HandOffCounters::default(),
+            handshakes: None,
         }
     }
 
@@ -176,16 +181,6 @@ impl<P: Port, A: App> Worker<P, A> {
         handles.into_iter().for_each(|handle| self.activate(handle));
     }
 
-    /// Connections that have state.
-    pub fn connections(&self) -> usize {
-        self.slab.len()
-    }
-
-    /// Connections that are not closed. Closed ones still wait for late packets.
-    pub fn open_connections(&mut self) -> usize {
-        self.slab.iter_mut().filter(|(_, entry)| !entry.connection.is_closed()).count()
-    }
-
     /// Closed connections send their CONNECTION_CLOSE once more in the next turn: see [`Connection::repeat_close`].
     pub fn repeat_closes(&mut self) {
         self.slab.iter_mut().for_each(|(_, entry)| entry.connection.repeat_close());
@@ -207,55 +202,9 @@ impl<P: Port, A: App> Worker<P, A> {
         });
     }
 
-    /// The application.
-    pub fn app_mut(&mut self) -> &mut A {
-        &mut self.app
-    }
-
-    /// The same, to look at.
-    pub fn app(&self) -> &A {
-        &self.app
-    }
-
-    /// All connections that have state, closed ones among them.
-    pub fn entries(&self) -> impl Iterator<Item = (&Connection, &A::State)> {
-        let entries = self.slab.handles().filter_map(|handle| self.slab.entry(handle));
-        entries.map(|entry| (&entry.connection, &entry.state))
-    }
-
-    /// The data path.
-    pub fn port(&self) -> &P {
-        &self.port
-    }
-
-    /// What the data path counted.
-    pub fn counters(&self) -> Counters {
-        self.port.counters()
-    }
-
-    /// The endpoint, with its counters of dropped datagrams.
-    pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
-    }
-
-    /// Datagrams that came to the wrong worker.
-    pub fn hand_off_counters(&self) -> HandOffCounters {
-        self.hand_off
-    }
-
     /// The present on the data path's clock: what a loop of its own gives to [`Worker::turn`], read once per turn.
     pub fn clock(&mut self) -> Instant {
         self.port.now()
-    }
-
-    /// What a loop of its own polls for readability. See [`Port::descriptors`].
-    pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        self.port.descriptors()
-    }
-
-    /// What interrupts the wait from another thread, be it the worker's own or that of a loop on [`Worker::descriptors`].
-    pub fn waker(&self) -> Option<Waker> {
-        self.port.waker()
     }
 
     /// One of the descriptors was readable: to be called before the turn that follows.
@@ -269,11 +218,6 @@ impl<P: Port, A: App> Worker<P, A> {
     /// The data path has failed.
     pub fn port_timeout(&mut self) -> io::Result<Option<Instant>> {
         self.port.next_timeout()
-    }
-
-    /// The time of the last turn.
-    pub fn now(&self) -> Instant {
-        self.now
     }
 
     /// One turn, then sleep until something happens or `until` has passed.
@@ -333,6 +277,9 @@ impl<P: Port, A: App> Worker<P, A> {
         if self.has_handed_over() {
             trains += self.receive_handed_over();
         }
+        if self.has_finished_steps() {
+            self.finish_steps();
+        }
         self.expire();
         self.hear_calls();
         let active = self.active.len();
@@ -358,7 +305,7 @@ impl<P: Port, A: App> Worker<P, A> {
 
     /// When the next turn is due if nothing arrives and the data path gets no room.
     fn next_event(&self) -> Option<Instant> {
-        if self.has_handed_over() || self.active.len() > self.held_up {
+        if self.has_handed_over() || self.has_finished_steps() || self.active.len() > self.held_up {
             return Some(self.now);
         }
         let expiry = self.wheel.next_expiry();
@@ -560,9 +507,20 @@ impl<P: Port, A: App> Worker<P, A> {
     /// After a connection has acted and sent: its timer, which comes up at `earliest` at the earliest, and its end.
     fn settle(&mut self, handle: Handle, earliest: Instant) {
         let Some(entry) = self.slab.entry_mut(handle) else { return };
+        if entry.connection.has_handshake_work()
+            && let Some(handshakes) = &mut self.handshakes
+            && handshakes.on_work(handle, entry) == Line::Long
+        {
+            self.endpoint.on_delayed_handshakes(self.now);
+        }
         if entry.connection.is_gone() {
             if let Some(entry) = self.slab.remove(handle) {
                 self.endpoint.forget(handle);
+                if entry.is_in_line
+                    && let Some(handshakes) = &mut self.handshakes
+                {
+                    handshakes.forget(handle);
+                }
                 self.app.on_gone(self.now, &entry.connection, entry.state);
             }
             return;

@@ -76,6 +76,7 @@ pub mod service;
 mod service_thread;
 mod settings;
 mod shutdown;
+mod signers;
 pub mod sites;
 mod stop;
 mod target;

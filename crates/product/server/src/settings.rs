@@ -17,6 +17,7 @@ use crate::listeners::{self, Copies, Listeners, Opening};
 use crate::low::Shared;
 use crate::quic_settings::QuicSettings;
 use crate::report::Report;
+use crate::signers;
 use crate::tcp;
 use crate::tickets::Tickets;
 use crate::upgrade::{Inheritance, Succession};
@@ -162,6 +163,7 @@ impl Settings {
             endpoint,
             server: ServerConfig { tls, transport: Arc::new(quic) },
             worker: worker::Config { spin: self.data_path.spin_span() },
+            handshakes: signers::executor(allowed.len()),
             http3: Arc::new(http3),
             early_data: self.early_data,
             heads: self.http.heads,

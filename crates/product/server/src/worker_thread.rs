@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use transport::{Endpoint, EndpointConfig, ServerConfig};
 use worker::task::{Sleep, TaskSleep, TaskWaker, yield_now};
-use worker::{HandOffMember, Worker};
+use worker::{HandOffMember, HandshakeExecutor, Worker};
 
 /// How long packets that have been sent may take to leave the interface.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -35,6 +35,8 @@ pub(crate) struct SharedConfig {
     pub(crate) endpoint: EndpointConfig,
     pub(crate) server: ServerConfig,
     pub(crate) worker: worker::Config,
+    /// Takes the steps of handshakes that would hold a worker up.
+    pub(crate) handshakes: HandshakeExecutor,
     pub(crate) http3: Arc<http3::Config>,
     pub(crate) early_data: EarlyData,
     pub(crate) heads: HeadCache,
@@ -144,7 +146,8 @@ impl<P: Port, H: Handler> ServingWorker<P, H> {
             Duration::from_secs(unix_now()).saturating_sub(setup.port.now().saturating_since(Instant::ZERO));
         let endpoint = EndpointConfig { worker: setup.number, clock_offset, ..config.endpoint.clone() };
         let endpoint = Endpoint::new(endpoint, seed);
-        let mut worker = Worker::new(setup.port, app, endpoint, Some(config.server.clone()), config.worker);
+        let mut worker = Worker::new(setup.port, app, endpoint, Some(config.server.clone()), config.worker)
+            .with_handshake_executor(Arc::clone(&config.handshakes));
         if let Some(member) = setup.member {
             worker = worker.with_hand_off(member);
         }

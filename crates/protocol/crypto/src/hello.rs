@@ -1,15 +1,18 @@
 //! What is read of hellos before rustls reads them: whether a message that must carry QUIC's transport parameters does, whether
-//! a ClientHello announces early data, whether a ServerHello asks for another ClientHello.
+//! a ClientHello announces early data, which certificate it asks for, whether a ServerHello asks for another ClientHello.
 //!
 //! rustls falls back to the extension's code point of the drafts, 0xffa5, which RFC 9001 §8.2 does not know. What is no
 //! such message, or is damaged, is left to rustls to judge. Source: RFC 8446 §4.1.2, §4.1.3, §4.2.10, §4.2.11, §4.3.1.
 
+use rustls::SignatureScheme;
 use wire::{Malformed, Reader};
 
 const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
 const ENCRYPTED_EXTENSIONS: u8 = 8;
 /// Source: RFC 8446 §4.2.
+const SERVER_NAME: u16 = 0;
+const SIGNATURE_ALGORITHMS: u16 = 13;
 const PRE_SHARED_KEY: u16 = 41;
 const EARLY_DATA: u16 = 42;
 /// The random bytes of a ServerHello that asks for another ClientHello. Source: RFC 8446 §4.1.3.
@@ -47,6 +50,46 @@ pub(crate) fn client_parameters(message: &[u8]) -> Option<&[u8]> {
     })
     .ok()?;
     found
+}
+
+/// What a server chooses its certificate by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CertificateWish<'a> {
+    /// The name that the client asks for. Source: RFC 6066 §3.
+    pub(crate) name: Option<&'a str>,
+    /// The signatures that it can check. Source: RFC 8446 §4.2.3.
+    pub(crate) schemes: Vec<SignatureScheme>,
+}
+
+/// What a whole ClientHello, with its header, says of the certificate; `None` if the message is none, or is damaged.
+pub(crate) fn certificate_wish(message: &[u8]) -> Option<CertificateWish<'_>> {
+    let (header, body) = message.split_first_chunk::<4>()?;
+    if header[0] != CLIENT_HELLO {
+        return None;
+    }
+    let mut reader = Reader::new(body);
+    skip_to_extensions(&mut reader).ok()?;
+    let mut wish = CertificateWish::default();
+    each_extension(&mut reader, |kind, content| match kind {
+        SERVER_NAME => wish.name = host_name(content),
+        SIGNATURE_ALGORITHMS => {
+            let listed = content.get(2..).unwrap_or(&[]).chunks_exact(2);
+            wish.schemes = listed.map(|pair| u16::from_be_bytes([pair[0], pair[1]]).into()).collect();
+        }
+        _ => {}
+    })
+    .ok()?;
+    Some(wish)
+}
+
+/// The first name of the extension, if it is a host's.
+fn host_name(content: &[u8]) -> Option<&str> {
+    let mut reader = Reader::new(content);
+    let _all = reader.u16().ok()?;
+    let kind = reader.u8().ok()?;
+    let len = reader.u16().ok()?;
+    let name = reader.bytes(len.into()).ok()?;
+    core::str::from_utf8(name).ok().filter(|_| kind == 0)
 }
 
 /// The ticket with whose secret a client has sealed early data, and how old it says the ticket is.

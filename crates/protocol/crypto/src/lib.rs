@@ -24,6 +24,7 @@ mod key_capture;
 pub mod keys;
 pub mod level;
 mod library;
+mod message;
 pub mod packet;
 pub mod reset;
 pub mod resumption;
@@ -33,11 +34,13 @@ pub mod session;
 pub mod suite;
 #[cfg(test)]
 mod testing;
+mod tls_error;
 pub mod token;
 mod undecided;
 #[cfg(test)]
 mod vectors;
 mod voucher;
+mod work;
 
 pub use choice::prefer;
 pub use config::{
@@ -55,6 +58,8 @@ pub use resumption::{
     StrikeRegister, TicketFileError, TicketKeys, TicketOptions,
 };
 pub use retry::RetryIntegrity;
-pub use session::{EarlyStatus, KeyChange, ServerId, TlsError, TlsSession};
+pub use session::{EarlyStatus, KeyChange, ServerId, TlsSession};
 pub use suite::{Suite, SuiteChoice};
+pub use tls_error::TlsError;
 pub use token::{AddressToken, TokenCheck, TokenKey};
+pub use work::{HandshakeOutcome, HandshakeWork};

@@ -4,64 +4,25 @@
 //! hold (one message, as far as it has arrived), gives one place where each message is checked against the level it came
 //! in, and spares rustls from joining a message that arrives in a thousand pieces.
 
-use crate::config::{ClientTls, ServerTls};
+use crate::config::{ClientTls, ServerTls, SharedIdentities};
 use crate::fault;
 use crate::hello;
 use crate::key_capture::{suite_of, take_secret, ticket_secret};
 use crate::keys::{DirectionalKeys, Keys, OneRttSecrets};
 use crate::level::Level;
+use crate::message::message_len;
 use crate::resumption::{EarlyTerms, IssuedTickets, OfferedTickets};
 use crate::suite::Suite;
+use crate::tls_error::{TlsError, alert};
 use crate::undecided::Undecided;
+use crate::work::{HandshakeOutcome, HandshakeWork};
 use core::fmt;
 use rustls::HandshakeKind;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::quic::{ClientConnection, Connection, ServerConnection};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use wire::{Code, Side, Version};
-
-/// The longest handshake message that is accepted, in bytes after its four-byte header.
-pub const MAX_MESSAGE_LEN: usize = (64 << 10) - 1;
-
-/// TLS alerts that arise here rather than in rustls. RFC 8446 §6.
-mod alert {
-    pub(super) const UNEXPECTED_MESSAGE: u8 = 10;
-    pub(super) const DECODE_ERROR: u8 = 50;
-    pub(super) const INTERNAL_ERROR: u8 = 80;
-    pub(super) const MISSING_EXTENSION: u8 = 109;
-    pub(super) const UNRECOGNISED_NAME: u8 = 112;
-}
-
-/// A handshake that failed. The connection must close.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsError {
-    /// The TLS alert that describes it. RFC 8446 §6.
-    pub alert: u8,
-    /// The error code to close with: the alert's, or PROTOCOL_VIOLATION where RFC 9001 asks for it.
-    pub code: Code,
-    /// What went wrong, in one line.
-    pub reason: String,
-}
-
-impl TlsError {
-    fn new(alert: u8, reason: impl Into<String>) -> TlsError {
-        //= rfc9001/4.8#1
-        TlsError { alert, code: Code::crypto(alert), reason: reason.into() }
-    }
-
-    fn violation(reason: &str) -> TlsError {
-        TlsError { alert: alert::UNEXPECTED_MESSAGE, code: Code::PROTOCOL_VIOLATION, reason: reason.into() }
-    }
-}
-
-impl fmt::Display for TlsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TLS handshake failed: {}", self.reason)
-    }
-}
-
-impl core::error::Error for TlsError {}
+use wire::{Side, Version};
 
 /// Keys that the handshake brought. What TLS writes from then on belongs to their level.
 #[derive(Debug)]
@@ -110,7 +71,9 @@ enum Tickets {
 
 /// One connection's TLS.
 pub struct TlsSession {
-    tls: Box<Connection>,
+    /// `None` while a step of the handshake is out.
+    tls: Option<Box<Connection>>,
+    side: Side,
     tickets: Tickets,
     early: EarlyStatus,
     /// The peer's transport parameters of this connection are there; before, a client may have those that it remembers.
@@ -120,6 +83,10 @@ pub struct TlsSession {
     early_version: Version,
     /// A server that may yet move to another version.
     undecided: Option<Box<Undecided>>,
+    /// On a server that gives slow steps away and has slow keys: its certificates.
+    slow_keys: Option<SharedIdentities>,
+    /// A step that is to be given away.
+    work: Option<Box<HandshakeWork>>,
     /// The level that bytes come from now.
     level: Level,
     /// The beginning of a message that has not arrived whole.
@@ -186,21 +153,28 @@ impl TlsSession {
         params: &[u8],
         terms: EarlyTerms,
     ) -> Result<(TlsSession, Arc<rustls::ServerConfig>), TlsError> {
-        let (config, issued) = config.connection(version, terms);
+        let (rustls_config, issued) = config.connection(version, terms);
         let tickets = issued.map_or(Tickets::Off, Tickets::Issued);
-        let session = TlsSession::new(server_connection(config.clone(), params)?, version);
-        Ok((TlsSession { tickets, ..session }, config))
+        let session = TlsSession::new(server_connection(Arc::clone(&rustls_config), params)?, version);
+        Ok((TlsSession { tickets, slow_keys: config.slow_keys(), ..session }, rustls_config))
     }
 
     fn new(tls: Connection, version: Version) -> TlsSession {
+        let side = match &tls {
+            Connection::Client(_) => Side::Client,
+            Connection::Server(_) => Side::Server,
+        };
         TlsSession {
-            tls: Box::new(tls),
+            tls: Some(Box::new(tls)),
+            side,
             tickets: Tickets::Off,
             early: EarlyStatus::None,
             has_parameters: false,
             version,
             early_version: version,
             undecided: None,
+            slow_keys: None,
+            work: None,
             level: Level::Initial,
             partial: Vec::new(),
             flights: VecDeque::new(),
@@ -233,7 +207,7 @@ impl TlsSession {
         let Some(undecided) = self.undecided.take() else { return Ok(()) };
         let Undecided { config, hello } = *undecided;
         if let Some((version, params)) = change {
-            *self.tls = server_connection(config, params)?;
+            self.tls = Some(Box::new(server_connection(config, params)?));
             self.set_version(version);
         }
         self.read(Level::Initial, &hello.unwrap_or_default())
@@ -248,11 +222,48 @@ impl TlsSession {
             return Err((**error).clone());
         }
         let outcome = self.on_bytes(level, bytes);
+        self.note_failure(outcome)
+    }
+
+    fn note_failure(&mut self, outcome: Result<(), TlsError>) -> Result<(), TlsError> {
         if let Err(error) = &outcome {
             self.failed = Some(Box::new(error.clone()));
             self.partial = Vec::new();
         }
         outcome
+    }
+
+    /// The step that this server's handshake waits for, if it is one that would take long; once. Any thread may run it, and
+    /// [`TlsSession::finish`] takes the outcome. Only where the configuration says so: [`ServerTls::with_slow_steps_apart`].
+    pub fn take_work(&mut self) -> Option<HandshakeWork> {
+        self.work.take().map(|work| *work)
+    }
+
+    /// Whether there is something for [`TlsSession::take_work`].
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        self.work.is_some()
+    }
+
+    /// Whether the handshake waits for a step that was given away, or is to be. Until it is back the session knows nothing and says
+    /// nothing.
+    #[inline]
+    pub fn is_waiting(&self) -> bool {
+        self.tls.is_none()
+    }
+
+    /// Goes on after a step that was given away.
+    ///
+    /// # Errors
+    /// As [`TlsSession::read`].
+    pub fn finish(&mut self, HandshakeOutcome { work, outcome }: HandshakeOutcome) -> Result<(), TlsError> {
+        let HandshakeWork { tls, message, permits_early_data } = work;
+        self.tls = Some(tls);
+        if let Some(error) = &self.failed {
+            return Err((**error).clone());
+        }
+        let outcome = self.on_read(&message, permits_early_data, outcome);
+        self.note_failure(outcome)
     }
 
     fn on_bytes(&mut self, level: Level, bytes: &[u8]) -> Result<(), TlsError> {
@@ -306,37 +317,48 @@ impl TlsSession {
             ));
         }
         if let Some(undecided) = &mut self.undecided {
-            let second = || TlsError::violation("a second message before the first one was answered");
-            return undecided.keep(message).ok_or_else(second);
+            return undecided.keep(message).ok_or_else(unanswered);
         }
-        let permits = self.judge_early_data(message);
-        let outcome = self.read_message(message);
+        let is_slow = self.level == Level::Initial
+            && self.slow_keys.as_ref().is_some_and(|identities| identities.sign_slowly(message));
+        let permits_early_data = self.judge_early_data(message);
+        if is_slow {
+            let Some(tls) = self.tls.take() else { return Err(unanswered()) };
+            let message = message.to_vec();
+            self.work = Some(Box::new(HandshakeWork { tls, message, permits_early_data }));
+            return Ok(());
+        }
+        let Some(tls) = &mut self.tls else { return Err(unanswered()) };
+        let outcome = read_message(tls, &self.tickets, message);
+        self.on_read(message, permits_early_data, outcome)
+    }
+
+    /// rustls has read a message.
+    fn on_read(
+        &mut self,
+        message: &[u8],
+        permits_early_data: Option<bool>,
+        outcome: Result<(), rustls::Error>,
+    ) -> Result<(), TlsError> {
         outcome.map_err(|error| {
-            let alert = self.tls.alert().map_or(alert::INTERNAL_ERROR, u8::from);
-            TlsError::new(alert, fault::in_words(&error, self.side()))
+            let alert = self.tls().and_then(|tls| tls.alert()).map_or(alert::INTERNAL_ERROR, u8::from);
+            TlsError::new(alert, fault::in_words(&error, self.side))
         })?;
-        self.note_outcome(message, permits);
+        self.note_outcome(message, permits_early_data);
         self.collect();
         Ok(())
     }
 
-    /// Lets rustls read a message. A ticket is kept with what it was made of, if the store wants that.
-    fn read_message(&mut self, message: &[u8]) -> Result<(), rustls::Error> {
-        match &self.tickets {
-            Tickets::Offered(offered) if offered.writes(message) => {
-                let (outcome, secret) = ticket_secret(|| self.tls.read_hs(message));
-                if let Some((secret, chain)) = secret.zip(self.tls.peer_certificates()) {
-                    offered.keep_written(message, secret.as_ref(), chain);
-                }
-                outcome
-            }
-            _ => self.tls.read_hs(message),
-        }
+    #[inline]
+    fn tls(&self) -> Option<&Connection> {
+        self.tls.as_deref()
     }
 
     /// On a server, whether the early data that a ClientHello announces may be taken; `None` where none is announced.
     fn judge_early_data(&mut self, message: &[u8]) -> Option<bool> {
-        let (Tickets::Issued(issued), Connection::Server(tls)) = (&self.tickets, &mut *self.tls) else {
+        let (Tickets::Issued(issued), Some(Connection::Server(tls))) =
+            (&self.tickets, self.tls.as_deref_mut())
+        else {
             return None;
         };
         let permits = issued.judge_early_data(message).filter(|_| tls.is_handshaking())?;
@@ -348,15 +370,16 @@ impl TlsSession {
 
     /// What a message that rustls has taken has settled.
     fn note_outcome(&mut self, message: &[u8], permits: Option<bool>) {
-        match &*self.tls {
-            Connection::Server(tls) => {
+        match self.tls.as_deref() {
+            None => {}
+            Some(Connection::Server(tls)) => {
                 self.has_parameters = true;
                 if permits.is_some() {
                     let is_taken = permits == Some(true) && tls.zero_rtt_keys().is_some();
                     self.early = if is_taken { EarlyStatus::Accepted } else { EarlyStatus::Rejected };
                 }
             }
-            Connection::Client(tls) => {
+            Some(Connection::Client(tls)) => {
                 let has_parameters = hello::is_encrypted_extensions(message);
                 self.has_parameters |= has_parameters;
                 if self.early == EarlyStatus::Offered {
@@ -374,9 +397,10 @@ impl TlsSession {
     /// Fetches what rustls has to say. After every message, because rustls counts the first bytes that it has not handed out
     /// to the level below the new keys, even if they came after them.
     fn collect(&mut self) {
+        let Some(tls) = &mut self.tls else { return };
         loop {
             let mut bytes = Vec::new();
-            let change = self.tls.write_hs(&mut bytes);
+            let change = tls.write_hs(&mut bytes);
             if let Tickets::Issued(issued) = &self.tickets
                 && !bytes.is_empty()
             {
@@ -427,18 +451,18 @@ impl TlsSession {
 
     /// Whether the handshake is not complete yet. RFC 9001 §4.1.1.
     pub fn is_handshaking(&self) -> bool {
-        self.tls.is_handshaking()
+        self.tls().is_none_or(|tls| tls.is_handshaking())
     }
 
     /// The peer's transport parameters, encoded; authentic only once the handshake is complete.
     pub fn peer_parameters(&self) -> Option<&[u8]> {
-        self.tls.quic_transport_parameters().filter(|_| self.has_parameters)
+        self.tls()?.quic_transport_parameters().filter(|_| self.has_parameters)
     }
 
     /// On a client that resumes, the transport parameters of the server that came with the ticket, encoded; until the server has
     /// sent those of this connection. RFC 9000 §7.4.1.
     pub fn remembered_parameters(&self) -> Option<&[u8]> {
-        self.tls.quic_transport_parameters().filter(|_| !self.has_parameters)
+        self.tls()?.quic_transport_parameters().filter(|_| !self.has_parameters)
     }
 
     /// What became of early data so far.
@@ -456,7 +480,7 @@ impl TlsSession {
 
     /// Whether the handshake has used a ticket and no certificate.
     pub fn is_resumed(&self) -> bool {
-        self.tls.handshake_kind() == Some(HandshakeKind::Resumed)
+        self.tls().and_then(|tls| tls.handshake_kind()) == Some(HandshakeKind::Resumed)
     }
 
     /// On a client, keeps an address token for the next connection to this server, if there is a store.
@@ -483,29 +507,22 @@ impl TlsSession {
 
     /// The application protocol.
     pub fn alpn(&self) -> Option<&[u8]> {
-        self.tls.alpn_protocol()
+        self.tls()?.alpn_protocol()
     }
 
     /// The cipher suite.
     pub fn suite(&self) -> Option<Suite> {
-        suite_of(self.tls.negotiated_cipher_suite()?.suite())
+        suite_of(self.tls()?.negotiated_cipher_suite()?.suite())
     }
 
     /// The name of the key exchange, as IANA lists it.
     pub fn key_exchange(&self) -> Option<&'static str> {
-        self.tls.negotiated_key_exchange_group()?.name().as_str()
-    }
-
-    fn side(&self) -> Side {
-        match &*self.tls {
-            Connection::Client(_) => Side::Client,
-            Connection::Server(_) => Side::Server,
-        }
+        self.tls()?.negotiated_key_exchange_group()?.name().as_str()
     }
 
     /// On a server, the name that the client asked for.
     pub fn server_name(&self) -> Option<&str> {
-        match &*self.tls {
+        match self.tls()? {
             Connection::Server(tls) => tls.server_name(),
             Connection::Client(_) => None,
         }
@@ -513,7 +530,7 @@ impl TlsSession {
 
     /// The peer's certificate chain, its own certificate first; `None` when it has shown none.
     pub fn peer_certificates(&self) -> Option<&[CertificateDer<'static>]> {
-        self.tls.peer_certificates()
+        self.tls()?.peer_certificates()
     }
 
     /// Fills `out` with keying material of this connection, the same at both ends. RFC 8446 §7.5, RFC 5705.
@@ -526,16 +543,37 @@ impl TlsSession {
         label: &[u8],
         context: Option<&[u8]>,
     ) -> Result<(), TlsError> {
-        let outcome = self.tls.export_keying_material(out, label, context);
+        let unfinished = || rustls::Error::HandshakeNotComplete;
+        let tls = self.tls().ok_or_else(unfinished);
+        let outcome = tls.and_then(|tls| tls.export_keying_material(out, label, context));
         outcome.map(drop).map_err(|error| TlsError::new(alert::INTERNAL_ERROR, error.to_string()))
     }
 
     /// Keys of 0-RTT packets, if both ends agree to have any: a client's to send, a server's to receive.
     pub fn zero_rtt_keys(&self) -> Option<DirectionalKeys> {
-        let keys = self.tls.zero_rtt_keys()?;
+        let keys = self.tls()?.zero_rtt_keys()?;
         //= rfc9369/4.1#5
         Some(DirectionalKeys::new(self.early_version, &take_secret(self.suite()?, &keys)))
     }
+}
+
+/// Lets rustls read a message. A ticket is kept with what it was made of, if the store wants that.
+fn read_message(tls: &mut Connection, tickets: &Tickets, message: &[u8]) -> Result<(), rustls::Error> {
+    match tickets {
+        Tickets::Offered(offered) if offered.writes(message) => {
+            let (outcome, secret) = ticket_secret(|| tls.read_hs(message));
+            if let Some((secret, chain)) = secret.zip(tls.peer_certificates()) {
+                offered.keep_written(message, secret.as_ref(), chain);
+            }
+            outcome
+        }
+        _ => tls.read_hs(message),
+    }
+}
+
+/// A client says no more before the server has answered its ClientHello.
+fn unanswered() -> TlsError {
+    TlsError::violation("a second message before the first one was answered")
 }
 
 fn server_connection(config: Arc<rustls::ServerConfig>, params: &[u8]) -> Result<Connection, TlsError> {
@@ -547,45 +585,6 @@ fn server_connection(config: Arc<rustls::ServerConfig>, params: &[u8]) -> Result
 impl fmt::Debug for TlsSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TlsSession").field("version", &self.version).field("level", &self.level).finish()
-    }
-}
-
-/// The length, with its header, of the message that begins here; `None` while the header is incomplete. The type is checked
-/// as soon as it is there, the length before anything is kept for it.
-fn message_len(level: Level, message: &[u8]) -> Result<Option<usize>, TlsError> {
-    let Some(&kind) = message.first() else { return Ok(None) };
-    check_kind(level, kind)?;
-    let &[_, a, b, c, ..] = message else { return Ok(None) };
-    let len = u32::from_be_bytes([0, a, b, c]) as usize;
-    if len > MAX_MESSAGE_LEN {
-        return Err(TlsError::new(alert::DECODE_ERROR, "a handshake message of more than 64 KiB"));
-    }
-    Ok(Some(len + 4))
-}
-
-/// Whether a message of this type belongs to the level. RFC 8446 §4, RFC 9001 §4.1.3.
-fn check_kind(level: Level, kind: u8) -> Result<(), TlsError> {
-    const CERTIFICATE_REQUEST: u8 = 13;
-    match (level, kind) {
-        // ClientHello, ServerHello (and HelloRetryRequest).
-        (Level::Initial, 1 | 2) => Ok(()),
-        // EncryptedExtensions, Certificate, CertificateRequest, CertificateVerify, Finished, CompressedCertificate.
-        //= rfc9001/4.1.3#3
-        (Level::Handshake, 8 | 11 | CERTIFICATE_REQUEST | 15 | 20 | 25) => Ok(()),
-        // NewSessionTicket.
-        (Level::OneRtt, 4) => Ok(()),
-        // RFC 9001 §4.4.
-        //= rfc9001/4.4#1
-        (Level::OneRtt, CERTIFICATE_REQUEST) => {
-            Err(TlsError::violation("client authentication after the handshake"))
-        }
-        // RFC 9001 §6: keys are updated by QUIC.
-        //= rfc9001/6#1
-        (_, 24) => Err(TlsError::new(alert::UNEXPECTED_MESSAGE, "a TLS KeyUpdate message")),
-        _ => {
-            let reason = format!("a handshake message of type {kind} in {level:?} packets");
-            Err(TlsError::new(alert::UNEXPECTED_MESSAGE, reason))
-        }
     }
 }
 

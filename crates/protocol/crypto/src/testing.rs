@@ -4,7 +4,8 @@ use crate::config::{ClientTls, ConfigError, Identity, Roots, ServerTls, TlsOptio
 use crate::keys::{Keys, OneRttSecrets};
 use crate::level::Level;
 use crate::resumption::EarlyTerms;
-use crate::session::{KeyChange, ServerId, TlsError, TlsSession};
+use crate::session::{KeyChange, ServerId, TlsSession};
+use crate::tls_error::TlsError;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::sync::atomic::{AtomicU32, Ordering};
 use wire::Version;

@@ -34,7 +34,7 @@ pub use config::{
 pub use connection::{
     Connection, Counters, DatagramError, DatagramRoom, PathCounters, PathInfo, Transmitted,
 };
-pub use crypto::{EarlyStatus, TlsError};
+pub use crypto::{EarlyStatus, HandshakeOutcome, HandshakeWork, TlsError};
 pub use endpoint::{
     DropReason, Endpoint, EndpointConfig, EndpointCounters, Incoming, IncomingPolicy, Predecessor,
     Predecessors, ResumeCounters, RetryPolicy, Route, UsedTokens, split_run,

@@ -4,7 +4,7 @@ use super::*;
 use base::net::Train;
 use base::sink::PacketSink;
 use crypto::{ClientTls, Roots, TlsOptions};
-use datapath::{Capabilities, Rx, Tx};
+use datapath::{Capabilities, Counters, Rx, Tx};
 use std::sync::Arc;
 use transport::{EndpointConfig, Fin, StreamId, StreamSink, TransportConfig};
 

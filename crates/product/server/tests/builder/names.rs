@@ -6,7 +6,9 @@ use body::Body;
 use crypto::{Identity, Roots};
 use http::{Request, Response};
 use quic::{ClientConfig, Endpoint};
+use rcgen::{CertificateParams, KeyPair};
 use server::ConnectionInfo;
+use server::handler::FileOptions;
 use server::service::service_fn;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -79,4 +81,20 @@ fn each_name_has_its_certificate_over_tcp_and_quic() {
     }
     let refused = builder().identity_for("no name", one).bind().unwrap_err();
     assert!(refused.to_string().contains("no name"), "{refused}");
+}
+
+/// Deleted, a client could wait for ever for a signature that another thread has made, be the worker a task or a thread that sleeps.
+#[test]
+fn a_certificate_whose_key_signs_slowly_is_shown_over_quic() {
+    let key = KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).unwrap();
+    let made = CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let slow = Identity::from_pem(made.pem().as_bytes(), key.serialize_pem().as_bytes()).unwrap();
+    let as_task = builder().identity(slow.clone()).serve(service_fn(hello)).unwrap();
+    let as_thread =
+        builder().identity(slow.clone()).bind().unwrap().serve_files(FileOptions::default()).unwrap();
+    for server in [as_task, as_thread] {
+        for _ in 0..3 {
+            assert_eq!(leaf_of(&quic_leaf(server.local_addr(), "localhost")), leaf(&slow));
+        }
+    }
 }

@@ -5,7 +5,9 @@
 
 use super::error::ConfigError;
 use super::identity::Identity;
+use crate::hello::CertificateWish;
 use aws_lc_rs::digest::{Context, SHA256};
+use rustls::SignatureScheme;
 use rustls::pki_types::DnsName;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -74,6 +76,25 @@ impl Identities {
         digest
     }
 
+    /// The certificate for a client that asks for `name` and can check signatures of `schemes`.
+    fn choose(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> Option<&Arc<CertifiedKey>> {
+        let found = self.find(name);
+        let checked = found.iter().find(|certified| certified.key.choose_scheme(schemes).is_some());
+        // Where the client can check none, the handshake says so.
+        checked.or(found.first())
+    }
+
+    /// Whether a key of any of the certificates takes long to sign.
+    pub(super) fn have_slow_keys(&self) -> bool {
+        self.default.iter().chain(self.named.values().flatten()).any(|certified| is_slow(certified))
+    }
+
+    /// Whether the key that a client gets a signature of takes long. What cannot be told counts as slow.
+    pub(super) fn sign_slowly(&self, wish: Option<&CertificateWish<'_>>) -> bool {
+        let Some(CertificateWish { name, schemes }) = wish else { return true };
+        self.choose(*name, schemes).is_some_and(|certified| is_slow(certified))
+    }
+
     /// The certificates for a client that asks for `name`.
     fn find(&self, name: Option<&str>) -> &[Arc<CertifiedKey>] {
         let Some(name) = name.filter(|_| !self.named.is_empty()) else { return &self.default };
@@ -86,12 +107,16 @@ impl Identities {
 
 impl ResolvesServerCert for Identities {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let found = self.find(hello.server_name());
-        let schemes = hello.signature_schemes();
-        let checked = found.iter().find(|certified| certified.key.choose_scheme(schemes).is_some());
-        // Where the client can check none, the handshake says so.
-        checked.or(found.first()).cloned()
+        self.choose(hello.server_name(), hello.signature_schemes()).cloned()
     }
+}
+
+/// Signatures that take no longer than handing them to another thread and back. docs/decisions/030 has the times of all kinds.
+const FAST: [SignatureScheme; 2] = [SignatureScheme::ECDSA_NISTP256_SHA256, SignatureScheme::ED25519];
+
+/// Whether a signature takes long; by the kind of the key, since what is measured once may have been disturbed.
+fn is_slow(certified: &CertifiedKey) -> bool {
+    certified.key.choose_scheme(&FAST).is_none()
 }
 
 #[cfg(test)]

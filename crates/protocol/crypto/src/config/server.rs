@@ -17,6 +17,16 @@ pub struct ServerTls {
     /// What its tickets are bound to.
     terms: Terms,
     tickets: Option<Arc<TicketOptions>>,
+    slow_steps: SlowSteps,
+}
+
+/// Where steps of handshakes are taken that take long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SlowSteps {
+    /// At once, within [`TlsSession::read`](crate::TlsSession::read).
+    Inline,
+    /// Where the caller of [`TlsSession::take_work`](crate::TlsSession::take_work) wants.
+    Apart,
 }
 
 impl ServerTls {
@@ -47,7 +57,7 @@ impl ServerTls {
         if let Some(key_log) = options.open_key_log()? {
             config.key_log = key_log;
         }
-        Ok(ServerTls { config: Arc::new(config), terms, tickets: None })
+        Ok(ServerTls { config: Arc::new(config), terms, tickets: None, slow_steps: SlowSteps::Inline })
     }
 
     /// Issues tickets and takes those that it has issued: clients that come back need no certificate, and may send early data
@@ -60,6 +70,19 @@ impl ServerTls {
         //= rfc9001/4.6.1#1
         config.max_early_data_size = if tickets.early_data.is_some() { u32::MAX } else { 0 };
         ServerTls { config: Arc::new(config), tickets: Some(Arc::new(tickets)), ..self }
+    }
+
+    /// Sessions give away the steps in which a key signs that takes long, such as one for RSA: who calls
+    /// [`TlsSession::read`](crate::TlsSession::read) has to ask for [`TlsSession::take_work`](crate::TlsSession::take_work) then.
+    #[must_use]
+    pub fn with_slow_steps_apart(self) -> ServerTls {
+        ServerTls { slow_steps: SlowSteps::Apart, ..self }
+    }
+
+    /// The certificates, if sessions give slow steps away and any of them has a slow key.
+    pub(crate) fn slow_keys(&self) -> Option<SharedIdentities> {
+        let identities = &self.terms.identities;
+        (self.slow_steps == SlowSteps::Apart && identities.have_slow_keys()).then(|| identities.clone())
     }
 
     /// The configuration of one connection, and its tickets.

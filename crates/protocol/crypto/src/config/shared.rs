@@ -4,6 +4,7 @@
 
 use super::identities::Identities;
 use super::identity::Identity;
+use crate::hello;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,11 +17,13 @@ pub struct SharedIdentities(Arc<RwLock<Arc<Held>>>);
 struct Held {
     identities: Identities,
     digest: [u8; 32],
+    has_slow_keys: bool,
 }
 
 impl Held {
     fn new(identities: Identities) -> Arc<Held> {
-        Arc::new(Held { digest: identities.digest(), identities })
+        let (digest, has_slow_keys) = (identities.digest(), identities.have_slow_keys());
+        Arc::new(Held { identities, digest, has_slow_keys })
     }
 }
 
@@ -50,6 +53,18 @@ impl SharedIdentities {
 
     fn held(&self) -> Arc<Held> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether any of them has a key that takes long to sign.
+    pub(super) fn have_slow_keys(&self) -> bool {
+        self.held().has_slow_keys
+    }
+
+    /// Whether the answer to a whole ClientHello, with its header, may need a signature that takes long. A ticket in it is not looked
+    /// at: whether rustls accepts it, rustls alone can say.
+    pub(crate) fn sign_slowly(&self, hello: &[u8]) -> bool {
+        let held = self.held();
+        held.has_slow_keys && held.identities.sign_slowly(hello::certificate_wish(hello).as_ref())
     }
 
     /// A digest of names and certificates.

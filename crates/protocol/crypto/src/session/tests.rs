@@ -7,6 +7,7 @@ use crate::suite::SuiteChoice;
 use crate::testing::{Authority, Pair, pair};
 use proptest::prelude::*;
 use rustls::crypto::hpke::Hpke;
+use wire::Code;
 
 fn only(suite: Suite) -> TlsOptions {
     TlsOptions { suites: SuiteChoice::Only(suite), ..TlsOptions::default() }

@@ -418,6 +418,23 @@ impl Connection {
         self.handshake.is_confirmed() && !self.lifecycle.is_over()
     }
 
+    /// Whether [`Connection::take_handshake_work`] has something to give away.
+    #[inline]
+    pub fn has_handshake_work(&self) -> bool {
+        !self.handshake.is_complete() && self.handshake.tls.has_work() && !self.lifecycle.is_over()
+    }
+
+    /// The step that the handshake waits for, once: a signature that takes long. It may run on any thread;
+    /// [`Connection::finish_handshake_work`] takes its outcome. Meanwhile the connection sends nothing, keeps what arrives within its
+    /// bounds, and may end. Only on servers whose configuration says so ([`crypto::ServerTls::with_slow_steps_apart`]); on others the
+    /// handshake takes the step in `receive`.
+    pub fn take_handshake_work(&mut self) -> Option<crypto::HandshakeWork> {
+        if self.lifecycle.is_over() {
+            return None;
+        }
+        self.handshake.tls.take_work()
+    }
+
     /// The application protocol agreed on.
     pub fn alpn(&self) -> Option<&[u8]> {
         self.handshake.tls.alpn()

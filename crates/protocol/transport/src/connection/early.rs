@@ -10,6 +10,12 @@ use crypto::{EarlyStatus, TlsSession};
 use wire::Side;
 use wire::transport_parameters::TransportParameters;
 
+/// Packets that came before their keys, at most this many and no more bytes than this.
+pub(super) const EARLY_PACKETS: usize = 10;
+
+/// The same for 0-RTT packets that wait until the application has met the connection, or for a step of the handshake that is out.
+pub(super) const HELD_PACKETS: usize = 64;
+
 /// The parameters that early data could violate if they were lower than the client remembers. Source: RFC 9000 §7.4.1.
 pub(super) fn limits(parameters: &TransportParameters) -> [u64; 8] {
     [

@@ -5,7 +5,7 @@ use super::Connection;
 use super::arrival::LongPacket;
 use super::close::close_period;
 use super::components::ledger_and_owners;
-use super::early::{self, EarlyPacket};
+use super::early::{self, EARLY_PACKETS, EarlyPacket, HELD_PACKETS};
 use super::keys::{EarlyKeys, KeyRing, OneRttKeys};
 use super::timer_state::Timers;
 use super::version_choice::Versions;
@@ -16,7 +16,9 @@ use crate::space::{Space, SpaceId, Spaces};
 use base::net::Ecn;
 use base::time::{Duration, Instant};
 use core::ops::Range;
-use crypto::{EarlyStatus, KeyChange, Level, RetryIntegrity, TlsError, TlsSession, initial_keys};
+use crypto::{
+    EarlyStatus, HandshakeOutcome, KeyChange, Level, RetryIntegrity, TlsError, TlsSession, initial_keys,
+};
 use recovery::timers::{AddressValidation, Handshake as Confirmation, PROBES};
 use std::collections::VecDeque;
 use wire::Side;
@@ -34,12 +36,6 @@ enum Stage {
     Complete,
     Confirmed,
 }
-
-/// Packets that came before their keys, at most this many and no more bytes than this.
-const EARLY_PACKETS: usize = 10;
-
-/// The same for 0-RTT packets that wait until the application has met the connection.
-const HELD_PACKETS: usize = 64;
 
 /// How often a connection sends handshake data again before a timeout asks for it. Once would mend a single loss; without a limit two
 /// ends could answer each other for ever.
@@ -134,6 +130,12 @@ impl Handshake {
         self.stage == Stage::Confirmed
     }
 
+    /// A step of the handshake is out, or is to be given away: until it is back there is nothing to say.
+    #[inline]
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.is_complete() && self.tls.is_waiting()
+    }
+
     /// For the loss detection timer.
     #[inline]
     pub(super) fn confirmation(&self) -> Confirmation {
@@ -184,7 +186,7 @@ impl Handshake {
     /// Keeps a packet whose keys may come soon; bounded.
     pub(super) fn keep_early(&mut self, arrived: Instant, ecn: Ecn, packet: &[u8]) {
         //= rfc9001/5.7#2
-        let most = if self.holds_early_data { HELD_PACKETS } else { EARLY_PACKETS };
+        let most = if self.holds_early_data || self.is_waiting() { HELD_PACKETS } else { EARLY_PACKETS };
         if !self.is_complete() && self.early.len() < most && packet.len() <= 1_500 {
             self.early.push(EarlyPacket { arrived, ecn, bytes: packet.into() });
         }
@@ -251,19 +253,9 @@ impl Connection {
         };
         let Some(space) = self.spaces.space_mut(id) else { return Ok(()) };
         let is_repeated = space.crypto.has_read(offset, data.len());
-        let tls = &mut self.handshake.tls;
-        let mut failure = None;
-        let outcome = space.crypto.on_data(offset, data, |bytes| {
-            tls.read(level, bytes).map_err(|error| {
-                let code = error.code;
-                failure = Some(error);
-                TransportError::new(code, "TLS handshake failed")
-            })
-        });
-        if let Some(error) = failure {
-            self.handshake.failure = Some(Box::new(error));
-        }
-        outcome?;
+        let Handshake { tls, failure, .. } = &mut *self.handshake;
+        let mut read = |bytes: &[u8]| tls.read(level, bytes).map_err(|error| failed(failure, error));
+        space.crypto.on_data(offset, data, &mut read)?;
         if is_repeated && id != SpaceId::Application {
             self.repeat_handshake(now);
         }
@@ -296,21 +288,24 @@ impl Connection {
 
     /// A server whose client has said all that it says first chooses the version. Source: RFC 9368 §2.3.
     fn settle_version(&mut self) -> Result<(), TransportError> {
-        let Handshake { tls, versions, .. } = &mut *self.handshake;
+        let Handshake { tls, versions, failure, .. } = &mut *self.handshake;
         let Some(offered) = tls.offered_parameters() else { return Ok(()) };
         let preferred = versions.preferred(offered);
         let change = preferred.as_ref().map(|(version, parameters)| (*version, &parameters[..]));
-        if let Err(error) = tls.settle_version(change) {
-            let code = error.code;
-            self.handshake.failure = Some(Box::new(error));
-            return Err(TransportError::new(code, "TLS handshake failed"));
-        }
+        tls.settle_version(change).map_err(|error| failed(failure, error))?;
         if let (Some((version, _)), Some(destination)) = (preferred, self.handshake.cids().initial) {
             //= rfc9369/4#1
             self.handshake.version = version;
             self.keys.move_initial(initial_keys(version, destination.as_slice(), self.side));
         }
         Ok(())
+    }
+
+    /// A step of the handshake that was given away has been taken.
+    pub(super) fn on_step(&mut self, now: Instant, outcome: HandshakeOutcome) -> Result<(), TransportError> {
+        let Handshake { tls, failure, .. } = &mut *self.handshake;
+        tls.finish(outcome).map_err(|error| failed(failure, error))?;
+        self.advance_handshake(now)
     }
 
     /// Lets TLS write, installs the keys it brings, and notices the end of the handshake.
@@ -569,6 +564,13 @@ impl Connection {
             self.forget_early_packets();
         }
     }
+}
+
+/// What TLS says of its failure is kept for the close reason.
+fn failed(failure: &mut Option<Box<TlsError>>, error: TlsError) -> TransportError {
+    let code = error.code;
+    *failure = Some(Box::new(error));
+    TransportError::new(code, "TLS handshake failed")
 }
 
 /// A token for later connections. Source: RFC 9000 §8.1.3, §19.7.

@@ -98,6 +98,10 @@ impl Assembly<'_> {
         let size = most.min(affordable);
         let Allowance { bytes: budget, permission } = self.budget(paced, size as u64);
         if handshaking {
+            if self.handshake.is_waiting() {
+                // An acknowledgement alone would take a padded datagram of the credit that the answer needs.
+                return None;
+            }
             let set = self.spaces_with_something(now, permission, size);
             return (set != SpaceSet::EMPTY).then_some(Plan {
                 kind: Kind::Coalesced(set, permission),

@@ -22,7 +22,7 @@ use crate::streams::Intake;
 use crate::without::Technique;
 use base::net::{Ecn, Train};
 use base::time::Instant;
-use crypto::{SAMPLE_LEN, TAG_LEN};
+use crypto::{HandshakeOutcome, SAMPLE_LEN, TAG_LEN};
 use recovery::ack::Eliciting;
 use wire::cid::ConnectionId;
 use wire::error::Code;
@@ -83,7 +83,7 @@ impl Connection {
     /// Takes in the datagrams of a train, all of the current lane.
     pub(super) fn receive_train<S: StreamSink>(&mut self, now: Instant, train: Train<'_>, sink: &mut S) {
         let segment_size = train.segment_size.max(1);
-        let mut readable = self.readable();
+        let readable = self.readable();
         for chunk in train.bytes.chunks_mut(segment_size * BATCH) {
             if self.lifecycle.is_over() {
                 self.on_packet_while_closing();
@@ -96,6 +96,11 @@ impl Connection {
             let context = Context { now, arrived: now, path, ecn: train.ecn };
             self.receive_chunk(context, chunk, segment_size, sink);
         }
+        self.replay_readable(now, readable, sink);
+    }
+
+    /// Receives what came before its keys did, as long as the handshake comes farther than `readable`.
+    fn replay_readable<S: StreamSink>(&mut self, now: Instant, mut readable: SpaceId, sink: &mut S) {
         while self.handshake.has_early() && self.readable() > readable {
             readable = self.readable();
             self.replay_early(now, sink);
@@ -540,6 +545,26 @@ impl Connection {
         self.handshake.holds_early_data = false;
         if self.handshake.has_early() {
             self.replay_early(now, sink);
+        }
+    }
+
+    /// The handshake goes on with the outcome of a step that [`Connection::take_handshake_work`] has given away; without one, because
+    /// no thread took the step, the connection ends. On a connection that has ended meanwhile it does nothing. Stream data that has waited
+    /// for it is lent to `sink`.
+    pub fn finish_handshake_work<S: StreamSink>(
+        &mut self,
+        now: Instant,
+        outcome: Option<HandshakeOutcome>,
+        sink: &mut S,
+    ) {
+        if self.lifecycle.is_over() {
+            return;
+        }
+        let readable = self.readable();
+        let lost = || TransportError::new(Code::INTERNAL_ERROR, "a step of the handshake was not taken");
+        match outcome.ok_or_else(lost).and_then(|outcome| self.on_step(now, outcome)) {
+            Ok(()) => self.replay_readable(now, readable, sink),
+            Err(error) => self.fail(now, error),
         }
     }
 

@@ -55,10 +55,10 @@ impl Connection {
     }
 
     /// When something should leave. Nothing may as long as the amplification limit is reached: it then waits for the peer,
-    /// not for time.
+    /// not for time. The same is true of a step of the handshake that is out.
     fn departures(&self) -> [Option<Instant>; 5] {
         let path = self.paths.active();
-        if self.amplification_limit() == AmplificationLimit::Reached {
+        if self.amplification_limit() == AmplificationLimit::Reached || self.handshake.is_waiting() {
             return [None; 5];
         }
         [

@@ -438,6 +438,11 @@ impl Endpoint {
         self.routes.shares.on_turn(now, last_took);
     }
 
+    /// So many handshakes wait for each other that this is as if they made turns long.
+    pub fn on_delayed_handshakes(&mut self, now: Instant) {
+        self.routes.shares.on_delay(now);
+    }
+
     /// The connection IDs of a new connection. Its changes, the first ID among them, are to be registered.
     pub(crate) fn local_cids(&mut self) -> LocalCids {
         // The first ID is in the transport parameters, so that it cannot be exchanged later.

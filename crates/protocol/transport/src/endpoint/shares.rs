@@ -7,7 +7,7 @@
 //! taking a place away from the network that has most, which needs an order among them and ends handshakes that may be honest.
 //!
 //! *Handshakes begun* are limited only while they delay others, since what a CPU can take is not known: in the moments after a
-//! turn of the worker that was long because of handshakes, a network begins a few ([`FEW`]) in each [`WINDOW`].
+//! turn of the worker that was long because of handshakes, or while many wait for others, a network begins a few ([`FEW`]) in each [`WINDOW`].
 //!
 //! Data structure: a count for each network that has a connection, so the memory follows the number of connections.
 
@@ -167,8 +167,13 @@ impl Shares {
     /// The worker's last turn has taken so long.
     pub(super) fn on_turn(&mut self, now: Instant, took: Duration) {
         if core::mem::take(&mut self.begun) >= MANY && took > LONG_TURN {
-            self.contended_until = now + MEMORY;
+            self.on_delay(now);
         }
+    }
+
+    /// Handshakes delay each other.
+    pub(super) fn on_delay(&mut self, now: Instant) {
+        self.contended_until = now + MEMORY;
     }
 
     fn held(&self, network: Network) -> PrefixUsage {

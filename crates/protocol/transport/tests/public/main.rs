@@ -14,6 +14,7 @@ mod network;
 mod own_moves;
 mod paths;
 mod setup;
+mod slow_steps;
 mod streams;
 mod tls;
 mod versions;

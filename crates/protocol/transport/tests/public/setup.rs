@@ -1,11 +1,18 @@
 //! What the two ends begin with.
 
 use crate::ends::End;
-use crate::tls::{self, SERVER_NAME};
+use crate::tls::{self, Certificate, SERVER_NAME};
 use crate::world::World;
 use crypto::{Roots, TlsOptions};
 use std::sync::Arc;
 use transport::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TransportConfig};
+
+/// Where a server takes the steps of handshakes that take long.
+#[derive(Clone, Copy)]
+pub(crate) enum SlowSteps {
+    Inline,
+    Apart,
+}
 
 /// What an end begins with.
 pub(crate) struct Setup {
@@ -15,6 +22,9 @@ pub(crate) struct Setup {
     pub(crate) client_tls: TlsOptions,
     pub(crate) server_tls: TlsOptions,
     pub(crate) roots: Roots,
+    /// The server's certificate, and whether it gives slow steps of handshakes away.
+    pub(crate) certificate: &'static Certificate,
+    pub(crate) slow_steps: SlowSteps,
     /// How often the server's certificate is in its chain.
     pub(crate) chain: usize,
     /// The name that the client asks for.
@@ -30,6 +40,8 @@ impl Default for Setup {
             client_tls: TlsOptions::default(),
             server_tls: TlsOptions::default(),
             roots: tls::servers().roots(),
+            certificate: tls::servers(),
+            slow_steps: SlowSteps::Inline,
             chain: 1,
             name: SERVER_NAME,
         }
@@ -45,8 +57,12 @@ impl Setup {
     /// A client that has begun to connect; nothing has been sent.
     pub(crate) fn begin(self) -> World {
         let valid = |transport: TransportConfig| Arc::new(transport.build().expect("settings that can work"));
-        let server =
-            ServerConfig { tls: tls::server(&self.server_tls, self.chain), transport: valid(self.server) };
+        let tls = tls::server(self.certificate, &self.server_tls, self.chain);
+        let tls = match self.slow_steps {
+            SlowSteps::Inline => tls,
+            SlowSteps::Apart => tls.with_slow_steps_apart(),
+        };
+        let server = ServerConfig { tls, transport: valid(self.server) };
         let client = ClientConfig {
             tls: tls::client(&self.roots, &self.client_tls),
             transport: valid(self.client),

@@ -2,7 +2,7 @@
 //! length in each run.
 
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
-use rcgen::{CertificateParams, DnType, KeyPair, SerialNumber};
+use rcgen::{CertificateParams, DnType, KeyPair, SerialNumber, SignatureAlgorithm};
 use std::sync::OnceLock;
 
 /// The name that every certificate is for.
@@ -15,11 +15,11 @@ pub(crate) struct Certificate {
     pem: String,
 }
 
-fn make(authority: &str) -> Certificate {
+fn make(authority: &str, kind: &'static SignatureAlgorithm) -> Certificate {
     let mut params = CertificateParams::new(vec![SERVER_NAME.to_owned()]).expect("a DNS name");
     params.distinguished_name.push(DnType::CommonName, authority);
     params.serial_number = Some(SerialNumber::from_slice(&[0x42; 8]));
-    let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("a key");
+    let key = KeyPair::generate_for(kind).expect("a key");
     let made = params.self_signed(&key).expect("a certificate");
     Certificate { der: made.der().to_vec(), key: key.serialize_der(), pem: made.pem() }
 }
@@ -27,13 +27,19 @@ fn make(authority: &str) -> Certificate {
 /// The server's certificate.
 pub(crate) fn servers() -> &'static Certificate {
     static MADE: OnceLock<Certificate> = OnceLock::new();
-    MADE.get_or_init(|| make("first"))
+    MADE.get_or_init(|| make("first", &rcgen::PKCS_ED25519))
 }
 
 /// Another certificate for the same name, of another authority.
 pub(crate) fn foreign() -> &'static Certificate {
     static MADE: OnceLock<Certificate> = OnceLock::new();
-    MADE.get_or_init(|| make("second"))
+    MADE.get_or_init(|| make("second", &rcgen::PKCS_ED25519))
+}
+
+/// The server's certificate with a key whose signatures take long.
+pub(crate) fn slow() -> &'static Certificate {
+    static MADE: OnceLock<Certificate> = OnceLock::new();
+    MADE.get_or_init(|| make("third", &rcgen::PKCS_RSA_SHA256))
 }
 
 impl Certificate {
@@ -43,9 +49,8 @@ impl Certificate {
     }
 }
 
-/// A server that shows its certificate `chain` times: the first counts, the others are weight.
-pub(crate) fn server(options: &TlsOptions, chain: usize) -> ServerTls {
-    let made = servers();
+/// A server that shows `made` `chain` times: the first counts, the others are weight.
+pub(crate) fn server(made: &Certificate, options: &TlsOptions, chain: usize) -> ServerTls {
     let identity = Identity::from_der(vec![made.der.clone(); chain], made.key.clone()).expect("an identity");
     ServerTls::new(&identity, options).expect("a server's settings")
 }

@@ -126,3 +126,15 @@ fn one_address_that_keeps_the_worker_busy_begins_a_few_handshakes_at_a_time() {
     server.endpoint.on_turn(at(320), turn);
     assert_eq!(begun(&mut server, 320, "203.0.113.1:3"), 100);
 }
+
+/// Deleted, one address could have all signatures that other threads make: no turn of the worker is long then.
+#[test]
+fn handshakes_that_wait_for_others_limit_who_begins_many() {
+    let mut server = server(100_000);
+    assert_eq!(flood(&mut server, 0, "203.0.113.1:1", 100).len(), 100);
+    server.endpoint.on_delayed_handshakes(at(10));
+    assert_eq!(flood(&mut server, 20, "198.51.100.1:1", 100).len(), 4, "a few, as everybody");
+    assert_eq!(flood(&mut server, 20, "203.0.113.1:1", 100).len(), 0, "it has had its own");
+    assert_eq!(flood(&mut server, 20, "192.0.2.1:1", 100).len(), 4);
+    assert!(flood(&mut server, 320, "203.0.113.1:2", 100).len() > 50, "nobody waits any more");
+}
