@@ -10,6 +10,8 @@ use crate::resumption::{Client, OfferedTickets, ServerKey, SessionStore};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
+#[cfg(test)]
+use rustls::crypto::SupportedKxGroup;
 use rustls::pki_types::CertificateDer;
 use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion, version::TLS13};
@@ -59,6 +61,16 @@ impl ClientTls {
         let identity = options.client_identity.as_ref().map(|shown| Identities::from(shown).digest());
         let identity = identity.unwrap_or_default();
         Ok(ClientTls { config: Arc::new(config), verifier, identity, sessions: None })
+    }
+
+    /// Knows these groups, and offers a share of the first one alone.
+    #[cfg(test)]
+    pub(crate) fn with_groups(self, kx_groups: Vec<&'static dyn SupportedKxGroup>) -> ClientTls {
+        let options = TlsOptions::default();
+        let provider = Arc::new(CryptoProvider { kx_groups, ..CryptoProvider::clone(&options.provider()) });
+        let mut config = trusting(Arc::clone(&self.verifier), &options, (provider, &[&TLS13])).unwrap();
+        config.alpn_protocols.clone_from(&options.alpn);
+        ClientTls { config: Arc::new(config), ..self }
     }
 
     /// Keeps tickets and address tokens of servers in `sessions`, and uses those of earlier connections. A ticket serves the

@@ -1,11 +1,14 @@
 //! Which handshakes give a step away, and how they go on.
 
-use crate::config::{ClientTls, Identities, Identity, Roots, ServerTls, SharedIdentities, TlsOptions};
+use crate::config::{
+    ClientTls, Identities, Identity, KeyExchange, Roots, ServerTls, SharedIdentities, TlsOptions,
+};
 use crate::level::Level;
 use crate::resumption::{MemorySessions, TicketKeys, TicketOptions};
 use crate::testing::Pair;
 use crate::tls_error::TlsError;
 use rcgen::{CertificateParams, KeyPair, SignatureAlgorithm};
+use rustls::crypto::aws_lc_rs::kx_group;
 use std::sync::{Arc, OnceLock};
 use wire::Version;
 
@@ -102,6 +105,17 @@ fn a_client_that_comes_back_resumes_by_way_of_the_other_thread() {
     let mut second = Pair::new(Version::V1, &client, &server);
     assert_eq!(run(&mut second), Ok(1));
     assert!(second.server.tls.is_resumed() && second.client.tls.is_resumed());
+}
+
+/// RFC 8446 §4.1.4: the server asks for another ClientHello. Deleted, the second one could be taken for one too many, or be read on the worker.
+#[test]
+fn a_client_that_is_asked_for_another_hello_takes_two_steps() {
+    let options = TlsOptions { key_exchange: KeyExchange::X25519, ..TlsOptions::default() };
+    let server = ServerTls::new(&rsa(), &options).unwrap().with_slow_steps_apart();
+    let client = client(&TlsOptions::default()).with_groups(vec![kx_group::SECP384R1, kx_group::X25519]);
+    let mut pair = Pair::new(Version::V1, &client, &server);
+    assert_eq!(run(&mut pair), Ok(2));
+    assert!(pair.client.one_rtt.is_some() && pair.server.one_rtt.is_some());
 }
 
 #[test]
