@@ -113,6 +113,10 @@ impl From<CreditAtRest> for Credit {
     }
 }
 
+/// A window that is consumed in fewer round trips is too small. A peer may fill it at once and then wait a round trip for the next, and where
+/// packets are lost what came after them waits one or two more to be consumed.
+const ROUNDS: u128 = 4;
+
 /// What part of a window must be consumed before the peer hears of a new limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -231,12 +235,11 @@ impl Window {
         true
     }
 
-    /// Half of the window in less than one round trip, or a whole one at that speed in less than two: the peer is held back by the
-    /// window rather than by the path. The second is for one that fills the window at once and then waits a round trip
-    /// for the next.
+    /// Half of the window in less than one round trip, or a whole one at that speed in less than [`ROUNDS`]: the peer is held back by the
+    /// window rather than by the path.
     fn is_narrow(&self, used: u64, elapsed: Duration, rtt: Duration) -> bool {
         let whole = u128::from(elapsed.as_nanos()) * u128::from(self.size);
-        elapsed < rtt || whole < u128::from(rtt.as_nanos()) * 2 * u128::from(used)
+        elapsed < rtt || whole < u128::from(rtt.as_nanos()) * ROUNDS * u128::from(used)
     }
 
     /// Makes the window at least `size`, as far as its maximum permits. The peer hears of it with the next limit.
@@ -355,9 +358,9 @@ mod tests {
     fn the_speed_is_that_of_half_a_window() {
         let mut window = Window::new(100, 300, Step::Quarter);
         for step in 0..20 {
-            window.on_consumed(25, at(step * 12), RTT);
+            window.on_consumed(25, at(step * 21), RTT);
         }
-        assert_eq!(window.size(), 100, "the first quarter came at once, half in 12 ms");
+        assert_eq!(window.size(), 100, "the first quarter came at once, half in 21 ms");
     }
 
     #[test]
@@ -379,8 +382,20 @@ mod tests {
         window.on_consumed(1, at(0), RTT);
         window.on_consumed(99, at(10), RTT);
         assert_eq!(window.size(), 200);
-        window.on_consumed(150, at(30), RTT);
-        assert_eq!(window.size(), 200, "three quarters in two round trips are the path's speed");
+        window.on_consumed(150, at(40), RTT);
+        assert_eq!(window.size(), 200, "three quarters in three round trips are the path's speed");
+    }
+
+    /// What is lost comes again a round trip later or two, and all that came after it is consumed then. Deleted, a fast path that loses
+    /// packets could be held back by a window that is hardly larger than the path.
+    #[test]
+    fn a_window_that_losses_hold_up_doubles() {
+        for (whole_ms, size) in [(35, 200), (45, 100)] {
+            let mut window = Window::new(100, 300, Step::Quarter);
+            window.on_consumed(1, at(0), RTT);
+            window.on_consumed(99, at(whole_ms), RTT);
+            assert_eq!(window.size(), size);
+        }
     }
 
     #[test]

@@ -64,9 +64,14 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Whether 10 MB are downloaded as well: not where the rate alone makes that minutes.
+    /// Whether that is downloaded: 10 MB and 100 MB are not where the rate alone makes them long.
     pub fn runs(&self, work: Work) -> bool {
-        work != Work::Bulk || self.profile.bits_per_second >= 10_000_000
+        let least = match work {
+            Work::Page | Work::Megabyte => 0,
+            Work::Bulk => 10_000_000,
+            Work::Large => 500_000_000,
+        };
+        self.profile.bits_per_second >= least
     }
 }
 

@@ -149,7 +149,7 @@ const METHOD: &str = "
   size, flow control, all as by default. Time and the network are virtual, chance comes from a seed: the same program gives the
   same figures on every machine.
 - A download is one connection: handshake, requests, responses. A page is 30 resources of 600 kB in all, asked for at once; 10 MB
-  are downloaded at 10 Mbit/s and more. Times are medians over the seeds, from the client's first packet to its last byte.
+  are downloaded at 10 Mbit/s and more, 100 MB at 500. Times are medians over the seeds, from the client's first packet to its last byte.
 - The base is 100 Mbit/s, a round trip of 40 ms, and a queue of one product. Each table varies one thing; the last one has what
   goes wrong together.
 - Loss, reordering, jitter and outages strike both directions, each for itself. Queue and policer stand in the way of the data

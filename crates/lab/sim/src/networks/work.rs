@@ -16,11 +16,13 @@ pub enum Work {
     Megabyte,
     /// One response of 10 MB.
     Bulk,
+    /// One response of 100 MB.
+    Large,
 }
 
 impl Work {
     /// All of them.
-    pub const ALL: [Work; 3] = [Work::Page, Work::Megabyte, Work::Bulk];
+    pub const ALL: [Work; 4] = [Work::Page, Work::Megabyte, Work::Bulk, Work::Large];
 
     /// As tables have it.
     pub const fn name(self) -> &'static str {
@@ -28,6 +30,7 @@ impl Work {
             Work::Page => "page",
             Work::Megabyte => "1 MB",
             Work::Bulk => "10 MB",
+            Work::Large => "100 MB",
         }
     }
 
@@ -37,6 +40,7 @@ impl Work {
             Work::Page => Workload::downloads(SIZES.into_iter().cycle().take(RESOURCES)),
             Work::Megabyte => Workload::downloads([1_000_000]),
             Work::Bulk => Workload::downloads([10_000_000]),
+            Work::Large => Workload::downloads([100_000_000]),
         }
     }
 }

@@ -119,6 +119,8 @@ impl PlannedCell {
             }
             Work::Megabyte => vec![MEGABYTE.0],
             Work::Bulk => vec![LARGE.0],
+            // None of the cells here has it.
+            Work::Large => Vec::new(),
         }
     }
 
@@ -128,6 +130,7 @@ impl PlannedCell {
             Work::Page => PAGE.iter().map(|(_, size)| size).sum::<u64>() * PAGE_REPEATS as u64,
             Work::Megabyte => MEGABYTE.1,
             Work::Bulk => LARGE.1,
+            Work::Large => 0,
         }
     }
 

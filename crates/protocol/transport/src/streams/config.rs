@@ -6,7 +6,7 @@
 pub struct StreamConfig {
     /// What the peer may send on a stream before its data is consumed, at first. Default: 1 MiB.
     pub initial_stream_window: u64,
-    /// Up to where the stream window grows while the peer fills it in less than two round trips. Default: 16 MiB.
+    /// Up to where the stream window grows while the peer fills it in less than four round trips. Default: 16 MiB.
     pub max_stream_window: u64,
     /// What the peer may send on all streams together before it is consumed, at first. Default: 1.5 MiB.
     pub initial_connection_window: u64,
