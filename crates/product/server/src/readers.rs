@@ -158,8 +158,6 @@ impl Shared {
 
     /// What a thread does.
     fn work(&self) {
-        // Not the core of the thread that has asked for it.
-        cpu::unpin();
         if self.rule.niceness != 0 {
             // Without it they do the same work, in competition.
             let _ = rustix::process::nice(self.rule.niceness);

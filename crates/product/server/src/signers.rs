@@ -15,5 +15,11 @@ const STACK: usize = 256 * 1024;
 pub(crate) fn executor(cores: usize) -> HandshakeExecutor {
     let rule = ThreadRule { name: "signer", most: cores.max(1), stack: STACK, niceness: 0 };
     let threads = Readers::by(rule);
-    Arc::new(move |task| threads.run(move || task.run()))
+    Arc::new(move |task| {
+        threads.run(move || {
+            // The thread has inherited the core of the worker that asked first.
+            cpu::unpin();
+            task.run();
+        });
+    })
 }

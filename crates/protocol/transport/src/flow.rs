@@ -113,8 +113,8 @@ impl From<CreditAtRest> for Credit {
     }
 }
 
-/// A window that is consumed in fewer round trips is too small. A peer may fill it at once and then wait a round trip for the next, and where
-/// packets are lost what came after them waits one or two more to be consumed.
+/// A window that is consumed in fewer round trips is too small. A peer may fill it at once and then wait a round trip for the next limit. Data
+/// behind a lost packet is consumed one or two round trips later.
 const ROUNDS: u128 = 4;
 
 /// What part of a window must be consumed before the peer hears of a new limit.

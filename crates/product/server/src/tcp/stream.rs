@@ -1,7 +1,7 @@
 //! TLS over one TCP connection, as hyper reads and writes it.
 //!
 //! What hyper writes is encrypted into records that rustls keeps; they leave together, at the end of the connection's turn
-//! ([`Stream::poll_send`]) or when [`HELD`] bytes are there, by one vectored write. Short writes of HTTP/2 are gathered, so that the
+//! ([`Stream::poll_send`]) or when [`HELD`] bytes are there ([`HELD_IN_CROWD`] where many connections wait), by one vectored write. Short writes of HTTP/2 are gathered, so that the
 //! small responses of a turn share a record. hyper flushes after each HTTP/2 frame and would make a system call of each: here its flush
 //! costs nothing. In return the code that polls hyper must call `poll_send` afterwards. Rejected: tokio-rustls, which writes as soon as
 //! it has encrypted anything.
@@ -30,7 +30,7 @@ mod tests;
 
 /// So many encrypted bytes may wait for the socket.
 const HELD: usize = 256 * 1024;
-/// No more where many connections wait: a thousand would hold a quarter of a gigabyte that no cache does.
+/// So many where many connections wait: a thousand with [`HELD`] hold a quarter of a gigabyte, which no cache does.
 const HELD_IN_CROWD: usize = 64 * 1024;
 
 /// The content of a TLS record at most, in bytes. RFC 8446 §5.1.
@@ -38,8 +38,9 @@ const RECORD: usize = 16 << 10;
 /// Writes up to this many bytes are gathered.
 const SHORT: usize = 4 * 1024;
 
-/// The longest text that is written beside hyper.
+/// The longest text that is written beside hyper. An empty buffer takes all of it.
 const BETWEEN: usize = 64 * 1024;
+const _: () = assert!(BETWEEN <= HELD_IN_CROWD && HELD_IN_CROWD <= HELD);
 /// So many bytes are thrown away at the end, in all.
 const DISCARD: usize = 4 << 20;
 /// So many bytes are read at once before TLS is known to be spoken.

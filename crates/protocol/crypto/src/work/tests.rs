@@ -67,7 +67,7 @@ fn slow_keys_sign_apart_and_fast_ones_at_once() {
     }
     assert_eq!(steps(&apart(&rsa())), 1);
     let inline = ServerTls::new(&rsa(), &TlsOptions::default()).unwrap();
-    assert_eq!(steps(&inline), 0, "nobody has asked for it");
+    assert_eq!(steps(&inline), 0, "the caller has not asked for it");
 }
 
 #[test]

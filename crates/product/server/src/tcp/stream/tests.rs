@@ -11,6 +11,8 @@ use std::io::Read as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
+use std::thread::JoinHandle;
+use tokio::runtime::Runtime;
 
 /// What a record has beside its content: its type and the tag.
 const OVERHEAD: usize = 17;
@@ -95,8 +97,7 @@ fn records_of(alpn: &[u8], lengths: &[usize]) -> Vec<usize> {
     let content: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|at| (at % 251) as u8).collect();
     let len = content.len();
     let client = std::thread::spawn(move || Client::connect(address, client).receive(len));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
-    runtime.block_on(async {
+    runtime().block_on(async {
         let mut stream = accepted(&listener, &server).await;
         let mut rest = content.as_slice();
         for len in lengths {
@@ -132,6 +133,18 @@ fn short_writes_of_http2_share_a_record() {
     assert_eq!(records_of(b"http/1.1", &[700; 10]), [700; 10]);
 }
 
+/// A listener, what its server is configured with, and a client of HTTP/1.1 that connects.
+fn connecting() -> (TcpListener, Arc<ServerConfig>, JoinHandle<Client>) {
+    let (server, client) = configs(b"http/1.1");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, server, std::thread::spawn(move || Client::connect(address, client)))
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap()
+}
+
 /// How often a waker was called.
 #[derive(Default)]
 struct Calls(AtomicUsize);
@@ -146,12 +159,8 @@ impl Wake for Calls {
 /// way, never be polled again.
 #[test]
 fn a_connection_gives_way_when_it_has_had_its_share() {
-    let (server, client) = configs(b"http/1.1");
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = listener.local_addr().unwrap();
-    let client = std::thread::spawn(move || Client::connect(address, client));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
-    runtime.block_on(async {
+    let (listener, server, client) = connecting();
+    runtime().block_on(async {
         let mut stream = accepted(&listener, &server).await;
         assert_eq!(stream.0.borrow().left, TURN);
         let calls = Arc::new(Calls::default());
@@ -174,12 +183,8 @@ fn a_connection_gives_way_when_it_has_had_its_share() {
 
 /// What a connection holds whose client reads nothing, where so much content waits for the sockets of others.
 fn held_beside(waiting: u64) -> u64 {
-    let (server, client) = configs(b"http/1.1");
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = listener.local_addr().unwrap();
-    let client = std::thread::spawn(move || Client::connect(address, client));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
-    runtime.block_on(async {
+    let (listener, server, client) = connecting();
+    runtime().block_on(async {
         let traffic = Rc::new(Traffic::default());
         traffic.on_waiting(0, waiting);
         let mut stream = accepted_by(&traffic, &listener, &server).await;
