@@ -15,7 +15,7 @@ use crate::service::{HttpService, OnRuntime, ServiceHandler};
 use crate::service_thread::Services;
 use crate::sites::LiveSites;
 use crate::stop::Stop;
-use crate::tcp::{Openings, Setup, ShutdownSignal};
+use crate::tcp::{Handshakes, Openings, Setup, ShutdownSignal};
 use crate::tcp_thread::TcpSetup;
 use crate::threads;
 use crate::upgrade::{Handshake, Succession};
@@ -51,7 +51,7 @@ pub struct Bound {
 
 /// What all threads of HTTP/1.1 and 2 have in common.
 pub(crate) struct TcpConfig {
-    pub(crate) tls: Arc<rustls::ServerConfig>,
+    pub(crate) handshakes: Handshakes,
     pub(crate) openings: Openings,
     pub(crate) limits: crate::tcp::Limits,
     /// Whether extended CONNECT is announced over HTTP/2.
@@ -301,7 +301,7 @@ impl Threads<'_> {
         let Some(tcp) = &self.tcp else { return Vec::new() };
         let setup = |(number, (listeners, shutdown_signal)): (usize, (Vec<TcpListener>, &ShutdownSignal))| {
             let setup = Setup {
-                tls: Arc::clone(&tcp.tls),
+                handshakes: tcp.handshakes.clone(),
                 openings: tcp.openings.clone(),
                 recorder: self.log.recorder(),
                 limits: tcp.limits,

@@ -17,7 +17,7 @@ use crate::listeners::{self, Copies, Listeners, Opening};
 use crate::low::Shared;
 use crate::quic_settings::QuicSettings;
 use crate::report::Report;
-use crate::signers;
+use crate::signers::Signers;
 use crate::tcp;
 use crate::tickets::Tickets;
 use crate::upgrade::{Inheritance, Succession};
@@ -139,8 +139,9 @@ impl Settings {
         let copies = std::mem::take(&mut opened.copies);
         let succession =
             Succession::new(inheritance, (&keys, &tickets), (&report, opened.udp.as_ref()), copies);
+        let signers = Signers::new(allowed.len());
         let tcp = |tls| TcpConfig {
-            tls,
+            handshakes: tcp::Handshakes::new(tls, identities.clone(), signers.clone(), threads),
             openings: self.openings.clone(),
             limits: self.tcp_limits(threads),
             extended_connect: self.http.extended_connect,
@@ -163,7 +164,7 @@ impl Settings {
             endpoint,
             server: ServerConfig { tls, transport: Arc::new(quic) },
             worker: worker::Config { spin: self.data_path.spin_span() },
-            handshakes: signers::executor(allowed.len()),
+            handshakes: signers.executor(),
             http3: Arc::new(http3),
             early_data: self.early_data,
             heads: self.http.heads,

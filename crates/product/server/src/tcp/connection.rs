@@ -2,6 +2,7 @@
 
 use super::answer::{Answer, ConnectionContext};
 use super::fields::Maps;
+use super::handshakes::Handshakes;
 use super::limits::Limits;
 use super::openings::Openings;
 use super::plain;
@@ -21,14 +22,12 @@ use hyper::body::Incoming;
 use hyper::rt::bounds::Http2ServerConnExec;
 use hyper::server::conn::{http1, http2};
 use hyper::service::Service;
-use rustls::ServerConfig;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio::net::TcpStream;
 
@@ -45,7 +44,7 @@ const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
 
 /// How the connections of a thread are served.
 pub(super) struct ConnectionOptions<A> {
-    pub(super) tls: Arc<ServerConfig>,
+    pub(super) handshakes: Handshakes,
     pub(super) openings: Openings,
     pub(super) thread_state: Rc<ThreadState>,
     answer: A,
@@ -56,7 +55,7 @@ pub(super) struct ConnectionOptions<A> {
 
 impl<A: Answer> ConnectionOptions<A> {
     pub(super) fn new(
-        (tls, openings): (Arc<ServerConfig>, Openings),
+        (handshakes, openings): (Handshakes, Openings),
         thread_state: Rc<ThreadState>,
         answer: A,
         limits: Limits,
@@ -75,18 +74,13 @@ impl<A: Answer> ConnectionOptions<A> {
         http2.max_header_list_size(MAX_FIELDS_SIZE as u32 * 2).max_send_buf_size(STREAM_BUFFER);
         http2.initial_connection_window_size(WINDOW).initial_stream_window_size(WINDOW);
         http2.max_frame_size(MAX_FRAME);
-        ConnectionOptions { tls, openings, thread_state, answer, limits, http1, http2 }
+        ConnectionOptions { handshakes, openings, thread_state, answer, limits, http1, http2 }
     }
 
     /// Extended CONNECT is taken over HTTP/2. RFC 8441 §3.
     pub(super) fn announce_extended_connect(&mut self) {
         //= rfc8441/3#2
         self.http2.enable_connect_protocol();
-    }
-
-    /// How a connection becomes secure, and how one of a certificate authority does, if it may be one.
-    fn tls(&self) -> (&Arc<ServerConfig>, Option<Arc<ServerConfig>>) {
-        (&self.tls, self.openings.challenges.tls())
     }
 }
 
@@ -100,7 +94,9 @@ pub(super) async fn serve<A: Answer>(
 ) where
     InPlace: Http2ServerConnExec<A::Future, A::Content>,
 {
-    let Ok(stream) = Stream::new(socket, options.tls(), Rc::clone(&timeouts)) else { return };
+    let of_authority = options.openings.challenges.tls();
+    let stream = Stream::new(socket, &options.handshakes, of_authority, Rc::clone(&timeouts));
+    let Ok(stream) = stream else { return };
     let handshake = poll_fn(|cx| match timeouts.order(cx.waker()) {
         NextAction::Serve | NextAction::Leave => stream.poll_handshake(cx),
         NextAction::Finish | NextAction::Close => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),

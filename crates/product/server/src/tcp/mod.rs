@@ -5,7 +5,8 @@
 //! | listen.rs | listening sockets that share a port |
 //! | tcp_server.rs, shutdown_signal.rs | a thread: accepting, checking connections, ending; the shutdown signal |
 //! | connection.rs | a connection: handshake, hyper, close |
-//! | stream.rs, frames.rs | TLS between hyper and the socket; what of it is content |
+//! | stream.rs, frames.rs | TLS between hyper and the socket, first bytes included; what of it is content |
+//! | handshakes.rs | TLS's configuration; steps of handshakes that other threads take |
 //! | openings.rs, proxied.rs | what a connection may begin with: the header of a proxy |
 //! | plain.rs | the answer to a client that speaks no TLS |
 //! | answer.rs | the seam between hyper and what answers |
@@ -31,6 +32,7 @@ mod cut;
 mod exchange;
 mod fields;
 mod frames;
+mod handshakes;
 mod holding;
 mod limiter;
 mod limits;
@@ -52,6 +54,7 @@ mod tunnel;
 pub use crate::thread_counters::ThreadCounters;
 pub(crate) use application::serve_application_here;
 pub use fields::alt_svc;
+pub use handshakes::Handshakes;
 pub use limits::Limits;
 pub use listen::listen;
 pub(crate) use low_level::serve_handler;

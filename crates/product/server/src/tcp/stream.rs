@@ -7,13 +7,13 @@
 //! it has encrypted anything.
 
 use super::frames::Frames;
+use super::handshakes::Handshakes;
 use super::timeouts::ConnectionTimeouts;
-use crate::challenges;
 use crate::informational::{self, Interim};
 use bytes::Bytes;
+use hello::{FirstBytes, Hello};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use rustls::pki_types::CertificateDer;
-use rustls::server::Acceptor;
 use rustls::{HandshakeKind, ServerConfig, ServerConnection};
 use std::cell::RefCell;
 use std::io::{self, BufRead as _, IoSlice};
@@ -25,6 +25,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
+mod hello;
 #[cfg(test)]
 mod tests;
 
@@ -43,8 +44,6 @@ const BETWEEN: usize = 64 * 1024;
 const _: () = assert!(BETWEEN <= HELD_IN_CROWD && HELD_IN_CROWD <= HELD);
 /// So many bytes are thrown away at the end, in all.
 const DISCARD: usize = 4 << 20;
-/// So many bytes are read at once before TLS is known to be spoken.
-const OPENING: usize = 4 * 1024;
 /// So many bytes may pass in a turn, so that others get theirs.
 const TURN: usize = 1 << 20;
 
@@ -67,24 +66,8 @@ pub(super) struct Tls {
     opening: FirstBytes,
     /// What goes on with the connection after hyper.
     next: Option<Box<dyn NextProtocol>>,
-    /// The connection may be a certificate authority's.
-    asked: Option<Box<Asked>>,
-}
-
-/// What a connection began with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FirstBytes {
-    /// Nothing yet.
-    Awaited,
-    /// A TLS record, or what TLS will refuse.
-    Tls,
-}
-
-/// A client hello that is read to learn whose it is.
-struct Asked {
-    acceptor: Acceptor,
-    ordinary: Arc<ServerConfig>,
-    of_authority: Arc<ServerConfig>,
+    /// Until the ClientHello is answered, where it is looked at.
+    hello: Option<Box<Hello>>,
 }
 
 /// What came of a handshake.
@@ -116,14 +99,12 @@ impl Stream {
     /// A connection whose handshake is still to come.
     pub(super) fn new(
         socket: TcpStream,
-        (config, of_authority): (&Arc<ServerConfig>, Option<Arc<ServerConfig>>),
+        handshakes: &Handshakes,
+        of_authority: Option<Arc<ServerConfig>>,
         timeouts: Rc<ConnectionTimeouts>,
     ) -> io::Result<Stream> {
-        let mut session = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+        let mut session = ServerConnection::new(Arc::clone(handshakes.config())).map_err(io::Error::other)?;
         session.set_buffer_limit(Some(HELD));
-        let asked = of_authority.map(|of_authority| {
-            Box::new(Asked { acceptor: Acceptor::default(), ordinary: Arc::clone(config), of_authority })
-        });
         let tls = Tls {
             socket,
             session,
@@ -136,7 +117,7 @@ impl Stream {
             discarded: 0,
             opening: FirstBytes::Awaited,
             next: None,
-            asked,
+            hello: Hello::new(handshakes, of_authority),
         };
         Ok(Stream(Rc::new(RefCell::new(tls))))
     }
@@ -149,7 +130,7 @@ impl Stream {
         {
             return Poll::Ready(Ok(Handshake::Plain(plain)));
         }
-        ready!(tls.poll_asked(cx))?;
+        ready!(tls.poll_hello(cx))?;
         loop {
             let sent = tls.poll_send(cx)?;
             if !tls.session.is_handshaking() {
@@ -331,78 +312,19 @@ impl Tls {
         Some(len)
     }
 
-    /// Reads what the connection begins with. Returns it if it is plain text; TLS has it otherwise.
-    fn poll_opening(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Vec<u8>>>> {
-        let bytes = ready!(self.poll_raw(cx))?;
-        self.opening = FirstBytes::Tls;
-        if bytes.first().copied().is_some_and(is_plain) {
-            return Poll::Ready(Ok(Some(bytes)));
-        }
-        let mut rest = bytes.as_slice();
-        if let Some(asked) = &mut self.asked {
-            while !rest.is_empty() {
-                asked.acceptor.read_tls(&mut rest)?;
-            }
-        }
-        while !rest.is_empty() {
-            self.session.read_tls(&mut rest)?;
-            ready!(self.poll_process(cx))?;
-        }
-        Poll::Ready(Ok(None))
-    }
-
-    /// Reads the client hello of a connection that may be an authority's, and begins its handshake.
-    fn poll_asked(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while let Some(asked) = &mut self.asked {
-            let mut socket = Counted { socket: &self.socket, timeouts: &self.timeouts };
-            let refused = |refusal, socket: &mut Counted<'_>| Err(challenges::refuse(refusal, socket));
-            match asked.acceptor.accept() {
-                Err(refusal) => return Poll::Ready(refused(refusal, &mut socket)),
-                Ok(Some(accepted)) => {
-                    let is_of_authority = challenges::is_of_authority(&accepted.client_hello());
-                    let config = if is_of_authority { &asked.of_authority } else { &asked.ordinary };
-                    self.session = match accepted.into_connection(Arc::clone(config)) {
-                        Ok(session) => session,
-                        Err(refusal) => return Poll::Ready(refused(refusal, &mut socket)),
-                    };
-                    self.session.set_buffer_limit(Some(HELD));
-                    self.asked = None;
-                }
-                Ok(None) => {
-                    let bytes = ready!(self.poll_raw(cx))?;
-                    let Some(asked) = &mut self.asked else { break };
-                    let mut rest = bytes.as_slice();
-                    while !rest.is_empty() {
-                        asked.acceptor.read_tls(&mut rest)?;
-                    }
-                }
-            }
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    /// Takes in bytes as they are, at least one. An error at the end of the stream.
-    fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Vec<u8>>> {
-        let mut bytes = [0; OPENING];
-        loop {
-            let mut socket = Counted { socket: &self.socket, timeouts: &self.timeouts };
-            match io::Read::read(&mut socket, &mut bytes) {
-                Ok(0) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
-                Ok(len) => return Poll::Ready(Ok(bytes.get(..len).unwrap_or_default().to_vec())),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    ready!(self.socket.poll_read_ready(cx))?;
-                }
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
-    }
-
     /// Lets TLS act on what it was given.
     fn poll_process(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Err(error) = self.session.process_new_packets() else { return Poll::Ready(Ok(())) };
-        // The peer hears what was wrong with it, if the socket takes it.
-        let _ = self.poll_send(cx);
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)))
+        let outcome = self.session.process_new_packets().map(drop);
+        Poll::Ready(self.judge(outcome, cx))
+    }
+
+    /// What TLS says of what it was given.
+    fn judge(&mut self, outcome: Result<(), rustls::Error>, cx: &mut Context<'_>) -> io::Result<()> {
+        outcome.map_err(|error| {
+            // The peer hears what was wrong with it, if the socket takes it.
+            let _ = self.poll_send(cx);
+            io::Error::new(io::ErrorKind::InvalidData, error)
+        })
     }
 
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -521,11 +443,6 @@ impl Write for Stream {
 
 fn total(buffers: &[IoSlice<'_>]) -> usize {
     buffers.iter().map(|buffer| buffer.len()).fold(0, usize::saturating_add)
-}
-
-/// Whether a connection that begins with `byte` is plain text: the name of a method, where a TLS record begins with 22.
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphabetic()
 }
 
 /// The socket as rustls reads and writes it; counts what passes. A call that finds nothing to do is not counted: tokio

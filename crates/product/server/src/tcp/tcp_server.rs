@@ -8,6 +8,7 @@ use super::answer::Answer;
 use super::connection::{self, ConnectionOptions, InPlace};
 use super::counters::Traffic;
 use super::fields::{self, Maps};
+use super::handshakes::Handshakes;
 use super::holding::Holding;
 use super::limiter::ConnectionLimiter;
 use super::limits::Limits;
@@ -26,14 +27,12 @@ use crate::warnings::Warning;
 use base::time::{Duration, Instant};
 use http::HeaderValue;
 use hyper::rt::bounds::Http2ServerConnExec;
-use rustls::ServerConfig;
 use std::cell::RefCell;
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions};
@@ -47,7 +46,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// What a thread needs beside what answers.
 pub struct Setup {
     /// Certificate, suites and application protocols.
-    pub tls: Arc<ServerConfig>,
+    pub handshakes: Handshakes,
     /// What connections may begin with beside a client's handshake.
     pub openings: Openings,
     /// Logs requests.
@@ -105,8 +104,8 @@ where
     let listeners = listeners.into_iter().map(|listener| Listener::new(listener, setup.alt_svc));
     let traffic = Rc::new(Traffic::default());
     let publisher = Rc::new(Publisher::new(Rc::clone(&thread_state), Rc::clone(&traffic), setup.board));
-    let tls = (setup.tls, setup.openings);
-    let mut manner = ConnectionOptions::new(tls, Rc::clone(&thread_state), answer, setup.limits);
+    let beginning = (setup.handshakes, setup.openings);
+    let mut manner = ConnectionOptions::new(beginning, Rc::clone(&thread_state), answer, setup.limits);
     if setup.extended_connect {
         manner.announce_extended_connect();
     }

@@ -95,6 +95,12 @@ impl Identities {
         self.choose(*name, schemes).is_some_and(|certified| is_slow(certified))
     }
 
+    /// As [`Identities::sign_slowly`], where rustls has read the ClientHello.
+    pub(super) fn sign_slowly_for(&self, hello: &ClientHello<'_>) -> bool {
+        self.choose(hello.server_name(), hello.signature_schemes())
+            .is_some_and(|certified| is_slow(certified))
+    }
+
     /// The certificates for a client that asks for `name`.
     fn find(&self, name: Option<&str>) -> &[Arc<CertifiedKey>] {
         let Some(name) = name.filter(|_| !self.named.is_empty()) else { return &self.default };

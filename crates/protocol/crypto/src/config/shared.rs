@@ -56,7 +56,7 @@ impl SharedIdentities {
     }
 
     /// Whether any of them has a key that takes long to sign.
-    pub(super) fn have_slow_keys(&self) -> bool {
+    pub fn have_slow_keys(&self) -> bool {
         self.held().has_slow_keys
     }
 
@@ -65,6 +65,12 @@ impl SharedIdentities {
     pub(crate) fn sign_slowly(&self, hello: &[u8]) -> bool {
         let held = self.held();
         held.has_slow_keys && held.identities.sign_slowly(hello::certificate_wish(hello).as_ref())
+    }
+
+    /// As [`SharedIdentities::sign_slowly`], where rustls has read the ClientHello.
+    pub fn sign_slowly_for(&self, hello: &ClientHello<'_>) -> bool {
+        let held = self.held();
+        held.has_slow_keys && held.identities.sign_slowly_for(hello)
     }
 
     /// A digest of names and certificates.

@@ -3,9 +3,15 @@
 use super::super::counters::Traffic;
 use super::*;
 use crate::budget::Budget;
+use crate::signers::Signers;
 use base::time::Instant;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use crypto::{Identity, SharedIdentities};
+use rcgen::{CertificateParams, KeyPair, SignatureAlgorithm};
+use rustls::crypto::aws_lc_rs::kx_group;
+use rustls::crypto::{CryptoProvider, SupportedKxGroup};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::version::TLS13;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, SupportedProtocolVersion};
 use std::future::poll_fn;
 use std::io::Read as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -14,24 +20,64 @@ use std::task::{Wake, Waker};
 use std::thread::JoinHandle;
 use tokio::runtime::Runtime;
 
+mod signing;
+
 /// What a record has beside its content: its type and the tag.
 const OVERHEAD: usize = 17;
 
-fn configs(alpn: &[u8]) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let certificate = CertificateDer::from(made.cert.der().to_vec());
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut roots = RootCertStore::empty();
-    roots.add(certificate.clone()).unwrap();
-    let server = ServerConfig::builder_with_provider(Arc::clone(&provider));
-    let server = server.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
-    let mut server = server.with_single_cert(vec![certificate], key).unwrap();
-    server.send_tls13_tickets = 0;
-    let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let mut client = client.with_root_certificates(roots).with_no_client_auth();
-    (server.alpn_protocols, client.alpn_protocols) = (vec![alpn.to_vec()], vec![alpn.to_vec()]);
-    (Arc::new(server), Arc::new(client))
+/// A server, the thread that signs for it, and what its clients need.
+struct Ends {
+    server: Handshakes,
+    signers: Signers,
+    roots: RootCertStore,
+    alpn: Vec<Vec<u8>>,
+}
+
+impl Ends {
+    /// That speak `alpn`, for a server with a key of this kind that knows the group X25519 alone.
+    fn new(alpn: &[u8], kind: &'static SignatureAlgorithm) -> Ends {
+        let key = KeyPair::generate_for(kind).unwrap();
+        let params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let identity =
+            Identity::from_pem(certificate.pem().as_bytes(), key.serialize_pem().as_bytes()).unwrap();
+        let identities = SharedIdentities::from(&identity);
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from(certificate.der().to_vec())).unwrap();
+        let config = ServerConfig::builder_with_provider(provider(&[kx_group::X25519]));
+        let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let mut config = config.with_cert_resolver(Arc::new(identities.clone()));
+        config.send_tls13_tickets = 0;
+        config.alpn_protocols = vec![alpn.to_vec()];
+        let signers = Signers::new(1);
+        let server = Handshakes::new(Arc::new(config), identities, signers.clone(), 1);
+        Ends { server, signers, roots, alpn: vec![alpn.to_vec()] }
+    }
+
+    /// A client that knows these groups, and offers a share of the first one alone.
+    fn client(
+        &self,
+        version: &'static SupportedProtocolVersion,
+        groups: &[&'static dyn SupportedKxGroup],
+    ) -> Arc<ClientConfig> {
+        let client = ClientConfig::builder_with_provider(provider(groups));
+        let client = client.with_protocol_versions(&[version]).unwrap();
+        let mut client = client.with_root_certificates(self.roots.clone()).with_no_client_auth();
+        client.alpn_protocols.clone_from(&self.alpn);
+        Arc::new(client)
+    }
+}
+
+fn provider(groups: &[&'static dyn SupportedKxGroup]) -> Arc<CryptoProvider> {
+    let kx_groups = groups.to_vec();
+    Arc::new(CryptoProvider { kx_groups, ..rustls::crypto::aws_lc_rs::default_provider() })
+}
+
+/// Both ends of connections that speak `alpn`.
+fn configs(alpn: &[u8]) -> (Handshakes, Arc<ClientConfig>) {
+    let ends = Ends::new(alpn, &rcgen::PKCS_ECDSA_P256_SHA256);
+    let client = ends.client(&TLS13, &[kx_group::X25519]);
+    (ends.server, client)
 }
 
 /// The client's end.
@@ -73,20 +119,25 @@ impl Client {
 }
 
 /// The server's end of the next connection, behind its handshake.
-async fn accepted(listener: &TcpListener, config: &Arc<ServerConfig>) -> Stream {
-    accepted_by(&Rc::default(), listener, config).await
+async fn accepted(listener: &TcpListener, server: &Handshakes) -> Stream {
+    accepted_by(&Rc::default(), listener, server).await
 }
 
 /// The same, in the traffic of a thread.
-async fn accepted_by(traffic: &Rc<Traffic>, listener: &TcpListener, config: &Arc<ServerConfig>) -> Stream {
+async fn accepted_by(traffic: &Rc<Traffic>, listener: &TcpListener, server: &Handshakes) -> Stream {
+    let stream = begun(traffic, listener, server);
+    assert_eq!(poll_fn(|cx| stream.poll_handshake(cx)).await.unwrap(), Handshake::Done);
+    stream
+}
+
+/// The same before its handshake.
+fn begun(traffic: &Rc<Traffic>, listener: &TcpListener, server: &Handshakes) -> Stream {
     let (socket, peer) = listener.accept().unwrap();
     socket.set_nonblocking(true).unwrap();
     let share = Budget::default().portion(peer.ip());
     let timeouts = Rc::new(ConnectionTimeouts::new(Rc::clone(traffic), share, Instant::ZERO));
     let socket = TcpStream::from_std(socket).unwrap();
-    let stream = Stream::new(socket, (config, None), timeouts).unwrap();
-    assert_eq!(poll_fn(|cx| stream.poll_handshake(cx)).await.unwrap(), Handshake::Done);
-    stream
+    Stream::new(socket, server, None, timeouts).unwrap()
 }
 
 /// What a client receives of writes of such lengths, all in one turn, and the records that it is in.
@@ -134,7 +185,7 @@ fn short_writes_of_http2_share_a_record() {
 }
 
 /// A listener, what its server is configured with, and a client of HTTP/1.1 that connects.
-fn connecting() -> (TcpListener, Arc<ServerConfig>, JoinHandle<Client>) {
+fn connecting() -> (TcpListener, Handshakes, JoinHandle<Client>) {
     let (server, client) = configs(b"http/1.1");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -142,7 +193,7 @@ fn connecting() -> (TcpListener, Arc<ServerConfig>, JoinHandle<Client>) {
 }
 
 fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap()
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
 /// How often a waker was called.
