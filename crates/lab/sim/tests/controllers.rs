@@ -43,6 +43,16 @@ fn a_queue_of_a_product_lets_everyone_fill_a_clean_link() {
     }
 }
 
+/// A queue of 21 packets. Deleted, acknowledgements of 21 packets could leave CUBIC 74 % of this link and NewReno 76.
+#[test]
+fn a_short_queue_costs_what_reductions_cost() {
+    for (algorithm, least) in [(Algorithm::NewReno, 0.8), (Algorithm::Cubic, 0.87), (Algorithm::Prague, 0.85)]
+    {
+        let outcome = alone(LinkProfile::new(100, 10, 0.25), algorithm, 6);
+        assert!(outcome.utilisation() > least, "{algorithm:?}: {}", outcome.utilisation());
+    }
+}
+
 /// Windows of this many packets a round trip, by the share of packets lost: what Reno's and CUBIC's response functions say.
 /// Source: RFC 9438 §5.1.
 #[test]

@@ -3,7 +3,8 @@
 //! The sender of data knows its window and its round trip, the receiver knows what acknowledgements cost; so the sender
 //! asks. We ask for four acknowledgements a window, by count and by time, and for eight if the window is small, but never
 //! for one in more than 64 packets or later than 25 ms. In slow start it is sixteen a window, because HyStart++ wants eight
-//! samples of the round trip a round. Where the worker has many connections and wants to be woken seldom, it is four a window whatever its
+//! samples of the round trip a round. It is eight as well where packets hardly wait and the window is what holds the flow back: the receiver keeps
+//! half of an acknowledgement's packets to itself on average, an eighth of the window with four, which a queue makes up for that is as long. Where the worker has many connections and wants to be woken seldom, it is four a window whatever its
 //! size and however late: the window opens by what is acknowledged, so that acknowledgements are as rare as trains are long. What is
 //! asked for holds until the count, the delay or the round trip has doubled or halved; there is one request on its way at most.
 //!
@@ -26,7 +27,7 @@ use crate::error::TransportError;
 use crate::sent::SentFrame;
 use base::time::Duration;
 use recovery::ack::{AckPolicy, Chooser};
-use recovery::congestion::Controller;
+use recovery::congestion::{Algorithm, Controller};
 use recovery::rtt::{PACKET_THRESHOLD, Rtt};
 use wire::error::Code;
 use wire::frame;
@@ -43,8 +44,8 @@ const DEFAULT_MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 const PARTS: u64 = 4;
 /// Acknowledgements a window in slow start: twice what HyStart++ needs a round. Source: RFC 9406 §4.3.
 const SLOW_START_PARTS: u64 = 16;
-/// The same for a window of less than this many packets: it is short of every round trip that is prolonged, and there is little
-/// to save.
+/// The same for a window of less than this many packets, or one that fills no queue: it is short of every round trip that is prolonged, and there is
+/// little to save.
 const SMALL_WINDOW_PARTS: u64 = 8;
 const FEW: u64 = 64;
 /// Fewer packets than this for one acknowledgement are not worth a first request.
@@ -104,6 +105,13 @@ impl Terms {
             || is_other_delay
             || (other_time && apart(self.rtt.as_nanos(), old.rtt.as_nanos()))
     }
+}
+
+/// Whether packets wait for less than an eighth of a round trip, of which the peer's timer is good for an eighth. On shorter paths acknowledgements are
+/// what they cost.
+fn waits_hardly(rtt: &Rtt, floor: Duration) -> bool {
+    let part = rtt.smoothed() / SMALL_WINDOW_PARTS;
+    part >= floor && rtt.smoothed().saturating_sub(rtt.min()) < part
 }
 
 /// A request on its way.
@@ -242,7 +250,13 @@ impl AckFrequency {
     pub(crate) fn on_path_state(&mut self, congestion: &Controller, rtt: &Rtt, wanted: Wanted) {
         let Some(floor) = self.floor.filter(|_| self.request().is_none()) else { return };
         let window = congestion.window() / u64::from(wanted.packet_size.max(1));
-        let parts = if congestion.is_in_slow_start() { SLOW_START_PARTS } else { PARTS };
+        let parts = if congestion.is_in_slow_start() {
+            SLOW_START_PARTS
+        } else if wanted.span.is_zero() && congestion.in_use() != Algorithm::Bbr && waits_hardly(rtt, floor) {
+            SMALL_WINDOW_PARTS
+        } else {
+            PARTS
+        };
         self.consider(Terms::of(window, parts, rtt.smoothed(), [floor, wanted.span]));
     }
 

@@ -83,6 +83,20 @@ fn a_worker_with_many_connections_asks_for_fewer() {
     assert_eq!(ours.peer_max_ack_delay(), MS * 60, "probe timeouts heed it");
 }
 
+/// Deleted, a window that fills a short queue now and then would be an eighth of a round trip short of acknowledgements: CUBIC uses 74 % of 100 Mbit/s at 10 ms
+/// with a queue of 21 packets instead of 90.
+#[test]
+fn packets_that_hardly_wait_are_acknowledged_more_often() {
+    let mut rtt = Rtt::default();
+    for (sample, hardly) in [(20, true), (21, true), (60, false)] {
+        rtt.on_sample(base::time::Instant::ZERO, MS * sample, Duration::ZERO);
+        assert_eq!(waits_hardly(&rtt, MS), hardly, "{rtt:?}");
+    }
+    let mut short = Rtt::default();
+    short.on_sample(base::time::Instant::ZERO, MS * 7, Duration::ZERO);
+    assert!(!waits_hardly(&short, MS), "the peer's timer is no finer");
+}
+
 #[test]
 fn requests_are_few_and_one_at_a_time() {
     let mut ours = negotiated();
