@@ -6,7 +6,7 @@
 //! CUBIC ────────────────────────────────────────────────────────────────────────────────────> BBR
 //!       <────────────────────────────────────────────────────────────────────────────────────
 //!          losses at a full queue, round after round; a shorter round trip than was known;
-//!          a queue that stays although BBR does not fill it
+//!          a queue that stays although BBR does not fill it; all those losses have arrived
 //! ```
 //!
 //! A packet that a full queue drops is followed by packets that wait as long as any. One that a radio link loses is
@@ -27,6 +27,9 @@
 //! how long they wait, tells the two apart whatever the loss rate. With CUBIC in use, losses on a restless path count as chance if they are
 //! free, although all packets wait, and not at all if they are not.
 //!
+//! Packets that come late look like such losses. Once all of a recovery have arrived (`auto/doubt.rs`), what they spoke for is taken back; and if
+//! BBR is in use because of them, CUBIC goes on where it was.
+//!
 //! Each return to CUBIC doubles the evidence that the next change to BBR needs, so that a path which fits neither rule sees few changes.
 //! All is integer arithmetic over what an acknowledgement tells anyway; a flow with a fixed controller has no judge.
 //!
@@ -35,8 +38,12 @@
 //!
 //! docs/decisions/023-congestion-auto.md
 
-use super::events::AckedBytes;
+mod doubt;
+
+use super::cubic::Cubic;
+use super::events::{AckedBytes, CongestionEvent};
 use base::time::{Duration, Instant};
+use doubt::Doubt;
 
 /// A round trip that is longer than the shortest by less than such a part of it, or than a millisecond, holds no queue.
 const FREE_PART: u64 = 16;
@@ -94,6 +101,8 @@ pub enum Cause {
     ShorterRoundTrip,
     /// Others fill the queue.
     Crowded,
+    /// The losses were none: all of their packets have arrived.
+    SpuriousLoss,
 }
 
 impl Cause {
@@ -105,6 +114,7 @@ impl Cause {
             Cause::QueueLoss => "queue_loss",
             Cause::ShorterRoundTrip => "shorter_round_trip",
             Cause::Crowded => "crowded",
+            Cause::SpuriousLoss => "spurious_loss",
         }
     }
 }
@@ -162,7 +172,7 @@ impl Waits {
 }
 
 /// The evidence of one path.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Judge {
     stage: Stage,
     /// Why; `None` at the beginning.
@@ -192,6 +202,7 @@ pub(super) struct Judge {
     deep_rounds: u32,
     /// The window before CUBIC's last reduction.
     before: u64,
+    doubt: Doubt,
 }
 
 impl Judge {
@@ -214,6 +225,7 @@ impl Judge {
             rounds: 0,
             deep_rounds: FIRST_DEEP_ROUNDS,
             before: 0,
+            doubt: Doubt::new(),
         }
     }
 
@@ -236,7 +248,9 @@ impl Judge {
     }
 
     /// Losses were declared, and the window was that before.
-    pub(super) fn on_lost(&mut self, before: u64, after: u64) {
+    pub(super) fn on_lost(&mut self, now: Instant, sign: &CongestionEvent, before: u64, after: u64) {
+        let evidence = (self.score.saturating_add(self.of_round), self.is_first);
+        self.doubt.on_lost(now, sign.sent_at, sign.packets, evidence);
         self.has_lost = true;
         if after < before {
             self.before = before;
@@ -245,6 +259,9 @@ impl Judge {
 
     /// Whether the other controller fits the path better, and why.
     pub(super) fn on_ack(&mut self, now: Instant, acked: &AckedBytes) -> Option<Cause> {
+        if acked.spurious > 0 && self.on_spurious(acked) {
+            return Some(Cause::SpuriousLoss);
+        }
         let is_over = acked.largest_sent_at >= self.round_start;
         let of_round = if is_over { self.end_round(now, acked.app_limited) } else { None };
         let Some(rtt) = acked.latest_rtt else { return of_round };
@@ -261,6 +278,30 @@ impl Judge {
             self.of_round = self.of_round.saturating_add(step);
         }
         of_round.or_else(|| self.judge_losses())
+    }
+
+    /// Takes back what losses spoke for that were none. Whether BBR is in use because of them.
+    #[cold]
+    fn on_spurious(&mut self, acked: &AckedBytes) -> bool {
+        let Some((score, is_first)) = self.doubt.on_spurious(acked) else { return false };
+        (self.score, self.of_round) = (score, 0);
+        (self.has_lost, self.is_first) = (false, is_first);
+        self.doubt.has_suspended()
+    }
+
+    /// BBR takes the place of that one: it comes back if the losses prove to be none.
+    pub(super) fn suspend(&mut self, cubic: Cubic) {
+        self.doubt.suspend(cubic);
+    }
+
+    /// What was in use before the losses that were none.
+    pub(super) fn take_suspended(&mut self) -> Option<Cubic> {
+        self.doubt.take_suspended()
+    }
+
+    /// The last losses are what they seem, whatever arrives.
+    pub(super) fn confirm(&mut self) {
+        self.doubt.end();
     }
 
     /// What losses speak for that a frame has brought to light which measured that round trip.
@@ -343,7 +384,16 @@ impl Judge {
     /// The controller is the other one from now on, for that cause.
     pub(super) fn on_changed(&mut self, cause: Cause) {
         self.cause = Some(cause);
-        (self.rounds, self.score, self.of_round) = (0, 0, 0);
+        self.rounds = 0;
+        if cause == Cause::SpuriousLoss {
+            // The evidence is what it was before these losses.
+            self.stage = Stage::Cubic;
+            return;
+        }
+        (self.score, self.of_round) = (0, 0);
+        if cause != Cause::RandomLoss {
+            self.doubt.end();
+        }
         match (self.stage, cause) {
             (Stage::Cubic, _) => self.stage = Stage::Bbr(cause, self.min_rtt),
             (Stage::Bbr(..), Cause::Crowded) => {

@@ -168,6 +168,14 @@ impl Cubic {
         }
     }
 
+    /// After a time in which another controller was in use, because of losses that have all arrived now.
+    pub(super) fn go_on(mut self, now: Instant, acked: &AckedBytes) -> Cubic {
+        self.on_spurious(&AckedBytes { spurious: u64::MAX, ..*acked });
+        self.window.on_sent(acked.in_flight);
+        self.skip_time(now);
+        self
+    }
+
     pub(super) fn on_persistent_congestion(&mut self) {
         // RFC 9438 §4.8: the next congestion avoidance starts on its plateau.
         self.course.w_max = 0.0;

@@ -106,6 +106,13 @@ impl Chooser {
             Chooser::Path(judge) => Some(judge.get_or_insert_with(|| Box::new(Judge::new()))),
         }
     }
+
+    /// The last losses are what they seem, whatever arrives.
+    fn confirm(&mut self) {
+        if let Chooser::Path(Some(judge)) = self {
+            judge.confirm();
+        }
+    }
 }
 
 /// Which controller a flow uses that chooses, and why.
@@ -291,7 +298,7 @@ impl Controller {
             None => self.control(now, acked),
         }
         if let Some(cause) = self.chooser.judge().and_then(|judge| judge.on_ack(now, acked)) {
-            self.exchange(now, cause, acked.rtt);
+            self.exchange(now, cause, acked);
         }
     }
 
@@ -306,22 +313,28 @@ impl Controller {
 
     /// The other controller goes on with what this one has learned.
     #[cold]
-    fn exchange(&mut self, now: Instant, cause: Cause, rtt: Duration) {
+    fn exchange(&mut self, now: Instant, cause: Cause, acked: &AckedBytes) {
         let (window, mtu) = (self.window(), self.mtu());
         let Some(judge) = self.chooser.judge() else { return };
         let (before, min_rtt) = (judge.window_before(), judge.min_rtt());
         judge.on_changed(cause);
         // BBR is not resumed, and CUBIC begins with what BBR has measured.
         self.resume = None;
-        self.kind = match &self.kind {
-            Kind::Bbr(bbr) => Kind::Cubic(Cubic::take_over(mtu, bbr.pipe().min(window))),
-            _ => {
-                let is_full = cause == Cause::DeepQueue;
-                let rate = delivery::bandwidth(window, rtt);
-                let window = if is_full { window } else { window.max(before) };
-                Kind::Bbr(Box::new(Bbr::take_over(now, mtu, TakeOver { window, rate, min_rtt, is_full })))
-            }
-        };
+        if let Kind::Bbr(bbr) = &self.kind {
+            let cubic = match judge.take_suspended() {
+                Some(cubic) => cubic.go_on(now, acked),
+                None => Cubic::take_over(mtu, bbr.pipe().min(window)),
+            };
+            self.kind = Kind::Cubic(cubic);
+            return;
+        }
+        let is_full = cause == Cause::DeepQueue;
+        let rate = delivery::bandwidth(window, acked.rtt);
+        let window = if is_full { window } else { window.max(before) };
+        let bbr = Bbr::take_over(now, mtu, TakeOver { window, rate, min_rtt, is_full });
+        if let Kind::Cubic(cubic) = core::mem::replace(&mut self.kind, Kind::Bbr(Box::new(bbr))) {
+            judge.suspend(cubic);
+        }
     }
 
     /// max_datagram_size in bytes.
@@ -355,6 +368,7 @@ impl Controller {
         if let Some(window) = loss_window!(&mut self.kind, window_mut) {
             window.release_memory();
         }
+        self.chooser.confirm();
         if let Chooser::Path(judge) = &mut self.chooser {
             judge.take_if(|judge| !judge.has_evidence());
         }
@@ -365,10 +379,12 @@ impl Controller {
         let before = self.window();
         each!(&mut self.kind, inner => inner.on_congestion(now, sign));
         let window = self.window();
-        if sign.cause == CongestionCause::Loss
-            && let Some(judge) = self.chooser.judge()
-        {
-            judge.on_lost(before, window);
+        if let Some(judge) = self.chooser.judge() {
+            match sign.cause {
+                CongestionCause::Loss => judge.on_lost(now, sign, before, window),
+                // A queue that marks is no illusion.
+                CongestionCause::EcnCe => judge.confirm(),
+            }
         }
         let Some(size) = self.resume.as_mut().and_then(|resume| resume.on_congestion(window).window) else {
             return;
@@ -386,6 +402,7 @@ impl Controller {
         if let Some(resume) = &mut self.resume {
             resume.on_persistent_congestion();
         }
+        self.chooser.confirm();
     }
 
     /// max_datagram_size changed. Source: RFC 9002 §7.2.
@@ -393,6 +410,8 @@ impl Controller {
         if let Some(resume) = &mut self.resume {
             resume.on_mtu_change(mtu);
         }
+        // A window in packets of another size is nothing to return to.
+        self.chooser.confirm();
         match &mut self.kind {
             Kind::Bbr(inner) => inner.on_mtu_change(mtu),
             Kind::NewReno(inner) => inner.window_mut().on_mtu_change(mtu),

@@ -1,6 +1,8 @@
 //! What acknowledgements and losses make of the judge.
 
 use super::*;
+use crate::congestion::CongestionCause;
+use crate::congestion::tests::{acked, sign};
 
 const MIN: u64 = 40;
 
@@ -22,7 +24,8 @@ impl Flow {
         let mut change = None;
         for index in 0..10 {
             if lost.contains(&index) {
-                self.judge.on_lost(100_000, 70_000);
+                let sign = sign(sent_at, CongestionCause::Loss);
+                self.judge.on_lost(self.now, &sign, 100_000, 70_000);
             }
             let rtt = Duration::from_millis(from + (to - from) * index / 9);
             let largest_sent_at = if index == 0 { sent_at } else { sent_at - Duration::from_nanos(1) };
@@ -30,7 +33,7 @@ impl Flow {
                 rtt,
                 latest_rtt: Some(rtt),
                 app_limited: self.app_limited,
-                ..super::super::tests::acked(10_000, largest_sent_at)
+                ..acked(10_000, largest_sent_at)
             };
             self.now = self.now + Duration::from_millis(1);
             change = change.or(self.judge.on_ack(self.now, &acked));
@@ -40,6 +43,17 @@ impl Flow {
         }
         change
     }
+
+    /// So many packets, the earliest sent then, arrive that had been declared lost.
+    fn arrive(&mut self, earliest: Instant, packets: u64) {
+        let late = AckedBytes { spurious: packets, spurious_from: Some(earliest), ..acked(0, earliest) };
+        assert_eq!(self.judge.on_ack(self.now, &AckedBytes { latest_rtt: None, ..late }), None);
+    }
+}
+
+#[test]
+fn a_judge_is_as_large_as_decision_023_says() {
+    assert_eq!(size_of::<Judge>(), 160);
 }
 
 /// Deleted, a page would be half there before slow start goes on that one loss has ended.
@@ -51,6 +65,23 @@ fn the_first_loss_counts_twice_if_nothing_waits() {
     let mut flow = Flow::new();
     flow.round((MIN, MIN), &[]);
     assert_eq!(flow.round((MIN, MIN + 20), &[5]), None, "but not where something does");
+}
+
+/// Deleted, a few packets that are 20 ms late would be a radio link's losses.
+#[test]
+fn losses_that_prove_to_be_none_speak_for_nothing() {
+    let mut flow = Flow::new();
+    flow.round((MIN, MIN), &[]);
+    assert_eq!(flow.round((MIN, MIN * 2), &[9]), None, "the queue is full");
+    for _ in 0..10 {
+        let sent_at = flow.now;
+        assert_eq!(flow.round((MIN, MIN), &[3, 6]), None);
+        flow.arrive(sent_at, 2);
+    }
+    let sent_at = flow.now;
+    assert_eq!(flow.round((MIN, MIN), &[3, 6]), None);
+    flow.arrive(sent_at, 1);
+    assert_eq!(flow.round((MIN, MIN), &[5]), Some(Cause::RandomLoss), "one is still missing");
 }
 
 #[test]

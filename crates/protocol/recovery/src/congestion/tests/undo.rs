@@ -130,3 +130,54 @@ fn a_window_that_has_grown_beyond_stays() {
         assert_eq!(path.find(sent_at, 1), grown, "{algorithm:?}");
     }
 }
+
+/// Auto, made BBR's by two losses while nothing waits; the window before, and when the packets were sent.
+fn deceived() -> (Path, u64, Instant) {
+    let mut path = Path::new(Algorithm::Auto);
+    path.rounds(3, 7);
+    let (window, sent_at) = (path.controller.window(), path.now);
+    path.now = path.now + RTT;
+    path.lose_many(sent_at, 2);
+    path.controller.on_ack(path.now, &acked(2 * u64::from(MTU), sent_at));
+    assert_eq!(path.controller.in_use(), Algorithm::Bbr);
+    (path, window, sent_at)
+}
+
+/// Deleted, a download whose packets come late would be BBR's although CUBIC suits it as well.
+#[test]
+fn auto_gives_cubic_back_as_it_was() {
+    let (mut path, window, sent_at) = deceived();
+    path.find(sent_at, 1);
+    assert_eq!(path.controller.in_use(), Algorithm::Bbr, "one is still missing");
+    assert_eq!(path.find(sent_at, 1), window);
+    let choice = path.controller.choice().expect("auto");
+    assert_eq!((choice.in_use, choice.cause), (Algorithm::Cubic, Some(Cause::SpuriousLoss)));
+    assert!(path.controller.is_in_slow_start());
+    assert_eq!(path.round(7), window * 2);
+    // It has not become warier of losses that are some.
+    let sent_at = path.now;
+    path.now = path.now + RTT;
+    path.lose_many(sent_at, 1);
+    path.round(7);
+    assert_eq!(path.controller.in_use(), Algorithm::Bbr);
+}
+
+#[test]
+fn auto_does_not_where_something_has_been_lost_or_has_changed() {
+    type Event = fn(&mut Path, Instant);
+    let events: [Event; 4] = [
+        |path, sent_at| path.controller.on_congestion(path.now, &marks(sent_at, sent_at, 1)),
+        |path, _| path.controller.on_persistent_congestion(),
+        |path, _| path.controller.on_mtu_change(MTU + 100),
+        |path, _| {
+            path.now = path.now + RTT;
+            path.lose_many(path.now, 1);
+        },
+    ];
+    for event in events {
+        let (mut path, _, sent_at) = deceived();
+        event(&mut path, sent_at);
+        path.find(sent_at, 2);
+        assert_eq!(path.controller.in_use(), Algorithm::Bbr);
+    }
+}
