@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use netns::emulator::{Direction, LinkOptions};
+use netns::emulator::{Direction, LinkOptions, Waits};
 use netns::{Lab, LabError, LabOptions, Namespace, Switch};
 use rustix::net::sockopt;
 use serde::Serialize;
@@ -154,6 +154,18 @@ impl Site {
             entered: counted.datagrams,
             lost: counted.lost,
             dropped: counted.overflowed + counted.refused + counted.black_holed + counted.stale,
+        }
+    }
+
+    /// How long datagrams on their way to the client have waited in the queue of the emulated link; none where there is no such link, or
+    /// its rate has no limit.
+    pub fn waits_towards_client(&self) -> Waits {
+        match self {
+            Site::Loopback => Waits::default(),
+            // The client is at the left end.
+            Site::Veth(lab) => {
+                lab.emulator().map_or_else(Waits::default, |emulator| emulator.waits(Direction::ToLeft))
+            }
         }
     }
 

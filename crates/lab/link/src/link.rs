@@ -102,7 +102,7 @@ pub struct Link {
     rng: Rng,
     /// What happened so far.
     pub counters: LinkCounters,
-    /// How long datagrams that passed a [`Node::Queue`] waited there.
+    /// How long datagrams that passed a [`Node::Queue`], [`Node::Rate`] or [`Node::Steps`] waited there before they were sent.
     pub waits: Waits,
 }
 
@@ -184,15 +184,15 @@ impl Link {
         match node {
             Node::Delay(delay) => NodeOutcome::At(now + *delay),
             Node::Rate { bits_per_second, queue_bytes } => {
+                let wait = memory.free_at.saturating_since(now);
                 let outcome = queue(memory, now, datagram.size() as u64, (*bits_per_second, *queue_bytes));
-                counters.overflowed += u64::from(outcome == NodeOutcome::Gone);
-                outcome
+                account((counters, waits), wait, outcome)
             }
             Node::Steps { bits_per_second, queue_bytes } => {
                 let line = (bits_per_second.as_slice(), *queue_bytes);
+                let wait = memory.free_at.saturating_since(now);
                 let outcome = queue_by_steps(memory, (now, age), datagram.size() as u64, line);
-                counters.overflowed += u64::from(outcome == NodeOutcome::Gone);
-                outcome
+                account((counters, waits), wait, outcome)
             }
             Node::Gather(turn) => NodeOutcome::At(now + until_turn(age, *turn)),
             Node::Thin { up_to, .. } if datagram.size() > *up_to => NodeOutcome::On,
@@ -271,6 +271,20 @@ fn hold_back(counters: &mut LinkCounters, until: Option<Instant>) -> NodeOutcome
 fn in_order(memory: &mut Memory, then: Instant) -> NodeOutcome {
     memory.free_at = memory.free_at.max(then);
     NodeOutcome::At(memory.free_at)
+}
+
+/// Notes what became of a datagram that came to a line on which it would have to wait for so long.
+fn account(
+    (counters, waits): (&mut LinkCounters, &mut Waits),
+    wait: Duration,
+    outcome: NodeOutcome,
+) -> NodeOutcome {
+    if outcome == NodeOutcome::Gone {
+        counters.overflowed += 1;
+    } else {
+        waits.note(wait);
+    }
+    outcome
 }
 
 /// A line that sends one bit after the other, and the queue before it: a single number, the time at which the line is free. What
@@ -356,16 +370,13 @@ fn queue_or_drop(
     } else {
         queue(memory, now, datagram.size() as u64, (options.bits_per_second, options.bytes))
     };
-    if outcome == NodeOutcome::Gone {
-        counters.overflowed += 1;
-    } else {
-        waits.note(wait);
+    if outcome != NodeOutcome::Gone {
         if is_marked {
             datagram.set_ecn(Ecn::Ce);
         }
         counters.marked += u64::from(is_marked || mark(options, wait, datagram));
     }
-    outcome
+    account((counters, waits), wait, outcome)
 }
 
 /// A queue that nothing waits in: what is spent of the burst is what would wait.
@@ -494,6 +505,28 @@ mod tests {
         let waits =
             sent_by_steps(&[(ms(0), 8_000_000), (ms(2), 800_000), (ms(20), 8_000_000)], (ms(1), ms(22)));
         assert_eq!(waits, (1_000 + 1_800 + 2_000, 8_000_000));
+    }
+
+    /// Deleted, a study of delays in queues could count the time on the line, or datagrams that found no room.
+    #[test]
+    fn a_line_notes_how_long_each_waited_for_it() {
+        let ms = Duration::from_millis;
+        let mut link =
+            Link::new(vec![Node::Rate { bits_per_second: 8_000_000, queue_bytes: 3_000 }], Rng::from_u64(1));
+        for at in [0, 0, 0, 0, 2, 50] {
+            link.pass(0, (Instant::ZERO + ms(at), ms(at)), &mut Bytes(1_000));
+        }
+        // At once, after 1 and after 2 ms; the fourth has no room; 1 ms, and at once again.
+        assert_eq!((link.waits.total(), link.counters.overflowed), (5, 1));
+        assert_eq!((link.waits.mean(), link.waits.percentile(60)), (Duration::from_micros(800), waits_of(1)));
+        assert_eq!(link.waits.percentile(100), waits_of(2));
+    }
+
+    /// The length that so many milliseconds have in the counts.
+    fn waits_of(ms: u64) -> Duration {
+        let mut waits = Waits::default();
+        waits.note(Duration::from_millis(ms));
+        waits.percentile(100)
     }
 
     #[test]

@@ -15,6 +15,7 @@ const LINEAR: u64 = PARTS;
 pub struct Waits {
     counts: Vec<u64>,
     total: u64,
+    sum: Duration,
 }
 
 impl Waits {
@@ -28,11 +29,17 @@ impl Waits {
             *count += 1;
         }
         self.total += 1;
+        self.sum = self.sum + wait;
     }
 
     /// How many there were.
     pub const fn total(&self) -> u64 {
         self.total
+    }
+
+    /// All of them together by their number; zero if there were none.
+    pub fn mean(&self) -> Duration {
+        Duration::from_nanos(self.sum.as_nanos() / self.total.max(1))
     }
 
     /// What this many hundredths of them did not exceed; zero if there were none.
@@ -87,7 +94,7 @@ mod tests {
     #[test]
     fn percentiles_are_of_the_count() {
         let mut waits = Waits::default();
-        assert_eq!(waits.percentile(95), Duration::ZERO);
+        assert_eq!((waits.percentile(95), waits.mean()), (Duration::ZERO, Duration::ZERO));
         for micros in 1..=100 {
             waits.note(Duration::from_micros(micros));
         }
@@ -95,6 +102,6 @@ mod tests {
             let (found, exact) = (waits.percentile(percent).as_nanos(), percent * 1_000);
             assert!(found <= exact && exact - found <= exact / 31, "{percent} %: {found}");
         }
-        assert_eq!(waits.total(), 100);
+        assert_eq!((waits.total(), waits.mean()), (100, Duration::from_nanos(50_500)), "the mean is exact");
     }
 }

@@ -39,6 +39,7 @@ use rustix::event::{EventfdFlags, eventfd};
 pub(crate) use rebind::OUTSIDE;
 
 use bridge::{Bridge, Control, with_control};
+pub use link::Waits;
 use mtu::Watch;
 pub use options::{BurstLoss, Counters, Direction, LinkOptions, Reorder};
 use rebind::{OldPorts, Scope};
@@ -46,6 +47,9 @@ use socket::PacketSocket;
 
 /// The emulator's scheduling priority (nice), if it may choose: a link keeps its time however busy its ends are.
 const NICE: i32 = -15;
+
+/// How long the thread may take to answer: it wakes for each question.
+const TO_ANSWER: Duration = Duration::from_secs(2);
 
 /// Where the emulator stands and what it does at first.
 #[derive(Clone, Debug, Default)]
@@ -190,6 +194,14 @@ impl Emulator {
             *missed += socket::missed(&self.ends[direction.index()]);
             Counters { missed: *missed, ..control.counters[direction.index()] }
         })
+    }
+
+    /// How long datagrams in one direction have waited in the queue for the line so far: those that had room there, lost or not. None
+    /// without a rate, and of a link that has stopped.
+    pub fn waits(&self, direction: Direction) -> Waits {
+        let (answer, answered) = mpsc::channel();
+        self.tell(|control| control.questions.push((direction, answer)));
+        answered.recv_timeout(TO_ANSWER).unwrap_or_default()
     }
 
     /// Why the link stopped by itself, in one line; none while it runs.

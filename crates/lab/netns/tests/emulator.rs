@@ -247,6 +247,12 @@ fn the_rate_is_kept_and_the_queue_is_bounded() {
     });
     let mbits = (expected - 1) as f64 * f64::from(FULL + 42) * 8.0 / 1e6 / begins.elapsed().as_secs_f64();
     assert!((25.0..70.0).contains(&mbits), "{mbits} Mbit/s");
+    // All were sent within moments, so the last has waited for nearly all of the time; the other direction has no rate.
+    let waits = emulator.waits(Direction::ToRight);
+    let longest = Duration::from(waits.percentile(100));
+    assert!(waits.total() >= expected as u64 && longest > Duration::from_millis(200), "{longest:?}");
+    assert!(longest < Duration::from_millis(801), "{longest:?}");
+    assert_eq!(emulator.waits(Direction::ToLeft).total(), 0);
     emulator.set(Direction::ToRight, &LinkOptions { queue_bytes: 10 * 1_514, ..slow }).unwrap();
     send_train(&client, &train, FULL);
     let arrived: usize = read_all(&server).iter().map(|read| read.len() / usize::from(FULL)).sum();

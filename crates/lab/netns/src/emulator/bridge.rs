@@ -9,8 +9,10 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use link::Waits;
 use nix::errno::Errno;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -36,12 +38,14 @@ const SHORTEST_NAP: u64 = 50_000;
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     pub(crate) options: [LinkOptions; 2],
-    /// Set by the handle when `options` or `rebind` changed or the thread must end.
+    /// Set by the handle when `options` or `rebind` changed, when it asks something, or when the thread must end.
     pub(crate) has_news: bool,
     pub(crate) must_end: bool,
     /// Forget the ports after this many more bytes of UDP payload from the left.
     pub(crate) rebind: Option<(u64, OldPorts, Scope)>,
     pub(crate) counters: [Counters; 2],
+    /// Who asks how long datagrams have waited, and in which direction: the counts are too long to be published each time.
+    pub(crate) questions: Vec<(Direction, Sender<Waits>)>,
     /// Frames that the kernel dropped before the thread could read them; the handle asks.
     pub(crate) missed: [u64; 2],
     /// Why the thread ended by itself.
@@ -140,6 +144,10 @@ impl Bridge {
             for (lane, options) in lanes.iter_mut().zip(&control.options) {
                 lane.judge.change(options);
                 lane.delay = u64::try_from(options.delay.as_nanos()).unwrap_or(u64::MAX);
+            }
+            for (direction, answer) in control.questions.drain(..) {
+                // Who has gone meanwhile does not want it.
+                let _ = answer.send(lanes[direction.index()].judge.waits().clone());
             }
             if let Some(wanted) = control.rebind.take() {
                 *rebind_in = Some(wanted);

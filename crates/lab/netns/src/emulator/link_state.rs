@@ -8,7 +8,7 @@
 
 use base::rng::Rng;
 use base::time::{Duration, Instant};
-use link::{Burst, EventRate, Link, Node, NodeOutcome};
+use link::{Burst, EventRate, Link, Node, NodeOutcome, Waits};
 
 use super::options::{LinkOptions, millionths};
 
@@ -108,6 +108,11 @@ impl LinkState {
         // A shorter delay is not held up by what travels with the longer one.
         self.last_arrival = Instant::ZERO;
         self.options = options.clone();
+    }
+
+    /// How long those that passed the line had waited for it.
+    pub(crate) fn waits(&self) -> &Waits {
+        &self.line.waits
     }
 
     /// A frame begins: its datagrams share one draw of jitter.

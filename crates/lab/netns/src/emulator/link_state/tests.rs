@@ -68,6 +68,8 @@ fn the_line_takes_its_time_and_the_queue_its_bytes() {
     );
     assert_eq!(judge.decide(1_000_000, FRAME), arrives(10), "one has left the queue");
     assert_eq!(judge.decide(60_000_000, FRAME), arrives(66), "the line was idle");
+    // 0, 1, 2 and 3 ms; 3 again; none. The delay of the link is no wait, and the two that found no room have none.
+    assert_eq!((judge.waits().total(), judge.waits().mean().as_micros()), (6, 1_500));
 }
 
 /// Would break: a datagram longer than the queue could never be sent, and a test would hang.
