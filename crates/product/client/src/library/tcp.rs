@@ -22,8 +22,9 @@ use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsConnector;
 
-/// HTTP/2's window for each stream, in bytes: what waits for a reader at most.
-const STREAM_WINDOW: u32 = 1 << 20;
+/// HTTP/2's window for each stream, in bytes: what waits for a reader at most, and what a server sends in a round trip at most. A
+/// megabyte held downloads at 210 Mbit/s where the round trip is 40 ms.
+const STREAM_WINDOW: u32 = 6 << 20;
 /// HTTP/2's window for a connection, in bytes.
 const CONNECTION_WINDOW: u32 = 8 << 20;
 
