@@ -11,6 +11,8 @@ pub struct Context<'a> {
     pub cores: [usize; 2],
     /// How much is measured.
     pub effort: Effort,
+    /// Only these cells, and how often.
+    pub cells: CellChoice,
     /// Whether studies also say where CPU time goes.
     pub profiles: Profiles,
     /// Set when all shall end: the study then returns what it has.
@@ -26,6 +28,15 @@ pub enum Effort {
     Full,
     /// Scaled to two minutes at most, for a look.
     Quick,
+}
+
+/// Which cells a study has that has many; others do not look at it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CellChoice {
+    /// Only those whose names contain all of these words, in whatever case.
+    pub only: Vec<String>,
+    /// Rounds over all of them, where not as many as the study has.
+    pub rounds: Option<usize>,
 }
 
 /// Whether CPU time is looked into, where a study knows how: it needs perf.

@@ -5,8 +5,10 @@
 //! all: what differs is who sends. Rounds go over all cells, so that an interrupted run has every cell less often, not half of
 //! them. Nearly all of the time is waiting, so several downloads run at a time, each on a link of its own.
 
+mod answers;
 mod lane;
 mod plan;
+mod requests;
 mod sender;
 mod simulated;
 #[cfg(test)]
@@ -23,13 +25,15 @@ use bench::process::is_interruption;
 use bench::site::Site;
 use netns::emulator::LinkOptions;
 use report::model::{Block, Study};
+use sim::networks::Work;
 
 use crate::contestants::{Http, TestSite, look};
 use crate::context::Context;
 use crate::courses::{self, Rounds};
 use lane::{CellResult, Lane};
-use plan::{MEGABYTE, PAGE, Plan, PlannedCell};
+use plan::{HUNDRED, MEGABYTE, PAGE, Plan, PlannedCell, RESPONSE};
 use sender::{Sender, senders};
+use simulated::Compared;
 use trial::Surroundings;
 
 /// The kernel's controllers of TCP.
@@ -44,30 +48,27 @@ const DRAWN: [&str; 3] = ["30 % by 20 ms; 10 MB", "10 products; 10 MB", "up to 2
 /// Nothing can be measured at all.
 pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let began = cpu::clock_seconds();
-    let plan = Plan::new(context.effort);
+    let plan = Plan::new(context.effort, &context.cells);
+    if plan.cells.is_empty() {
+        return Err(io::Error::other("no cell has all of these words in its name"));
+    }
     // Without the right to make links there is nothing to measure.
     let cable = LinkOptions::default();
     drop(Site::linked(&cable, &cable).map_err(io::Error::other)?);
     let ground = TestSite::on(Site::Loopback, None)?;
-    PAGE.into_iter().chain([MEGABYTE]).try_for_each(|file| ground.add(file))?;
+    PAGE.into_iter().chain([MEGABYTE, RESPONSE]).try_for_each(|file| ground.add(file))?;
+    let large = TestSite::on(Site::Loopback, None)?;
+    if plan.cells.iter().any(|cell| cell.work == Work::Large) {
+        large.add(HUNDRED)?;
+    }
     let kernel = std::fs::read_to_string(KERNEL_HAS).unwrap_or_default();
     let (senders, absent) = senders(&look(&context.program, &Http::ALL), &kernel);
     let mut results: Vec<CellResult> = plan.cells.iter().map(|cell| empty(cell, &senders)).collect();
-    let problem = rounds(&plan, &senders, &mut results, (&ground, context)).err();
+    let problem = rounds(&plan, &senders, &mut results, ([&ground, &large], context)).err();
     let compared = match problem {
         None => simulated::compare(&plan, &results, context),
         Some(_) => Vec::new(),
     };
-    let mut blocks = vec![
-        Block::Table(words::times(&senders, &results)),
-        Block::Table(words::ratios(&senders, &results)),
-        Block::Table(words::standings(&senders, &results)),
-        Block::Plot(words::near(&senders, &results)),
-    ];
-    if !compared.is_empty() {
-        blocks.push(Block::Table(words::beside_simulator(&compared)));
-    }
-    blocks.extend(drawn(&results));
     let mut notes = absent;
     notes.extend(words::notes(&results));
     Ok(Study {
@@ -76,12 +77,26 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         question: "How long do downloads take over bad networks, by whom they are sent, and does the simulator say the same?".to_owned(),
         method: words::method(&plan),
         findings: words::findings(&senders, &results, &compared),
-        blocks,
+        blocks: blocks(&senders, &results, &compared),
         notes,
         problem: problem.map(crate::contestants::words::problem),
         seconds: cpu::clock_seconds() - began,
         raw: serde_json::json!({ "seeds": plan.seeds, "cells": results, "simulated": compared }),
     })
+}
+
+/// Tables and plots in the order in which they are read; what nothing is known of is left out.
+fn blocks(senders: &[Sender], results: &[CellResult], compared: &[Compared]) -> Vec<Block> {
+    let tables = [
+        words::times(senders, results),
+        words::ratios(senders, results),
+        words::requests(senders, results),
+        words::queues(senders, results),
+        words::standings(senders, results),
+        words::beside_simulator(compared),
+    ];
+    let tables = tables.into_iter().filter(|table| !table.rows.is_empty()).map(Block::Table);
+    tables.chain([Block::Plot(words::near(senders, results))]).chain(drawn(results)).collect()
 }
 
 /// A plot of the rate of each sender over the cells that [`DRAWN`] names.
@@ -97,7 +112,7 @@ fn drawn(results: &[CellResult]) -> Vec<Block> {
             .collect();
         courses::sent(&format!("What left each sender, headers included; {}", cell.name), &contestants)
     };
-    let is_drawn = |cell: &&CellResult| DRAWN.iter().any(|name| cell.name.contains(name));
+    let is_drawn = |cell: &&CellResult| DRAWN.iter().any(|name| cell.name.ends_with(name));
     results.iter().filter(is_drawn).filter_map(of_cell).collect()
 }
 
@@ -112,16 +127,17 @@ fn rounds(
     plan: &Plan,
     senders: &[Sender],
     results: &mut [CellResult],
-    (ground, context): (&TestSite, &mut Context<'_>),
+    ([ground, large], context): ([&TestSite; 2], &mut Context<'_>),
 ) -> io::Result<()> {
     let program = context.program.clone();
-    let around = Surroundings { ground, program: &program, cores: context.cores, stop: context.stop };
+    let around = Surroundings { ground, large, program: &program, cores: context.cores, stop: context.stop };
     let mut estimate = Estimate::of_rounds(plan.cells.len(), plan.seeds.len());
     for (round, seed) in plan.seeds.iter().enumerate() {
         for (place, (cell, result)) in plan.cells.iter().zip(results.iter_mut()).enumerate() {
+            let times = cell.times(plan.seeds.len());
             let open = result.lanes.iter_mut().zip(senders);
-            let mut due: Vec<(&mut Lane, &Sender)> =
-                open.filter(|(lane, _)| lane.is_open(plan.seeds.len())).collect();
+            let open = open.filter(|(lane, _)| cell.is_due(round) && lane.is_open(times));
+            let mut due: Vec<(&mut Lane, &Sender)> = open.collect();
             if round % 2 == 0 {
                 // They are taken from the end.
                 due.reverse();
@@ -176,7 +192,7 @@ fn turn(
 ) {
     let line = match around.download(cell, sender, seed) {
         Ok(attempt) => {
-            let line = words::line(&attempt);
+            let line = words::line(&attempt, cell.limit());
             lane.attempts.push(attempt);
             line
         }

@@ -148,6 +148,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
+    use crate::context::CellChoice;
 
     static STOP: AtomicBool = AtomicBool::new(false);
 
@@ -177,6 +178,7 @@ mod tests {
             program,
             cores: [0, 0],
             effort: Effort::Quick,
+            cells: CellChoice::default(),
             profiles: Profiles::Taken,
             stop: &STOP,
             progress: &mut tell,

@@ -49,11 +49,12 @@ enum BenchCommand {
     /// E8: downloads over links that lose, reorder, delay, police and fall silent, tercel's controllers beside the kernel's TCP, quinn,
     /// quiche, s2n-quic, quic-go and Caddy; needs root.
     ///
-    /// Real processes in namespaces that an emulated link joins: thirty cells of the simulator's study (`cargo xtask networks`), with the
-    /// same link model, and the simulator's times beside. The client is tercel get for all; what differs is who sends. A cell in which
-    /// the emulator has missed frames is marked and not counted. --quick has six cells and one round. --profile is refused: the servers
-    /// wait for the network nearly all of the time.
-    E8(study::StudyArgs),
+    /// Real processes in namespaces that an emulated link joins: thirty-eight cells of the simulator's study (`cargo xtask networks`), with
+    /// the same link model, and the simulator's times beside. The client is tercel's for all; what differs is who sends. Beside times
+    /// stand how long packets waited in the bottleneck's queue and, in three cells, what small requests take beside a download. A cell
+    /// in which the emulator has missed frames is marked and not counted. Three rounds take half an hour; --quick has seven cells and
+    /// one round. --profile is refused: the servers wait for the network nearly all of the time.
+    E8(study::CellsArgs),
     /// Shares: a download by tercel and one by the kernel's TCP through the same bottleneck, and who gets what of it; needs root and nginx.
     ///
     /// Real processes in namespaces that an emulated link of 20 Mbit/s and 40 ms joins, with queues of a quarter, one and four
@@ -178,7 +179,7 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
         BenchCommand::E5(args) => study::run("e5", args),
         BenchCommand::E6(args) => study::run("e6", args),
         BenchCommand::E7(args) => study::run("e7", args),
-        BenchCommand::E8(args) => study::run("e8", args),
+        BenchCommand::E8(args) => study::run_cells("e8", args),
         BenchCommand::Shares(args) => study::run("shares", args),
         BenchCommand::Acks(args) => study::run("acks", args),
         BenchCommand::Peers(args) => compare_peers(args),

@@ -11,10 +11,11 @@ use recovery::congestion::Algorithm;
 use std::sync::Arc;
 
 /// Bytes of a small response.
-const SMALL: u64 = 1_000;
-/// The time from one small request to the next, and how many there are.
-const APART: Duration = Duration::from_millis(50);
-const COUNT: usize = 100;
+pub const SMALL: u64 = 1_000;
+/// The time from one small request to the next.
+pub const APART: Duration = Duration::from_millis(50);
+/// How many there are.
+pub const COUNT: usize = 100;
 
 /// What is downloaded meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@
 //!
 //! `cargo xtask networks` runs it whole and writes docs/networks; tests/networks.rs holds floors for a part of it.
 
-mod beside;
+pub mod beside;
 mod cell;
 mod link_profile;
 mod page;

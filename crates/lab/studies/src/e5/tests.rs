@@ -71,6 +71,7 @@ fn every_speaker_of_a_version_is_asked_by_every_client_of_it() {
         program: "/nowhere/tercel".into(),
         cores: [0, 0],
         effort: crate::context::Effort::Quick,
+        cells: crate::context::CellChoice::default(),
         profiles: crate::context::Profiles::None,
         stop: &stop,
         progress: &mut |_| (),

@@ -72,7 +72,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::context::{Effort, Profiles};
+    use crate::context::{CellChoice, Effort, Profiles};
 
     /// Deleted, a machine without fq could get a row that compares the same with itself, or lose the whole study.
     #[test]
@@ -82,6 +82,7 @@ mod tests {
             program: "/nowhere/tercel".into(),
             cores: cpu::first_two(),
             effort: Effort::Quick,
+            cells: CellChoice::default(),
             profiles: Profiles::None,
             stop: &stop,
             progress: &mut tell,

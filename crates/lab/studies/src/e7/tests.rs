@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use super::first_byte::FirstByte;
 use super::row::{Exchange, Kind, Scenario, Trial, Validation, scenarios};
 use super::*;
-use crate::context::{Effort, Profiles};
+use crate::context::{CellChoice, Effort, Profiles};
 use report::model::Cell;
 use serde_json::json;
 
@@ -110,6 +110,7 @@ fn a_study_that_is_stopped_has_what_it_has() {
         program: PathBuf::from("/nowhere/tercel"),
         cores: cpu::first_two(),
         effort: Effort::Quick,
+        cells: CellChoice::default(),
         profiles: Profiles::None,
         stop: &stop,
         progress: &mut tell,

@@ -1,7 +1,10 @@
 //! What a sender's downloads over a cell came to, and how the senders stand. Arithmetic only.
 
 use bench::course::Interval;
+use netns::emulator::Waits;
 use serde::Serialize;
+
+use super::answers::{SmallRequests, round};
 
 /// A ratio up to this is as good as the best.
 pub(super) const NEAR: f64 = 1.1;
@@ -18,9 +21,29 @@ pub(super) struct Attempt {
     pub(super) missed: u64,
     /// How long after its time the emulator's latest frame left, in milliseconds.
     pub(super) worst_late_ms: f64,
+    /// What waited for the line on the way to the client.
+    pub(super) queue: QueueWait,
+    /// The small requests beside it, where there were any.
+    pub(super) requests: Option<SmallRequests>,
     /// What the sender did meanwhile: too much for the results of a thousand downloads.
     #[serde(skip)]
     pub(super) course: Vec<Interval>,
+}
+
+/// How long datagrams waited in the queue of the bottleneck until their first bit was sent, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct QueueWait {
+    pub(super) mean_ms: f64,
+    /// 99 of 100 waited no longer.
+    pub(super) p99_ms: f64,
+}
+
+impl QueueWait {
+    /// As the emulator has counted.
+    pub(super) fn of(waits: &Waits) -> QueueWait {
+        let ms = |nanos: u64| round(nanos as f64 / 1e6, 3);
+        QueueWait { mean_ms: ms(waits.mean().as_nanos()), p99_ms: ms(waits.percentile(99).as_nanos()) }
+    }
 }
 
 /// A sender's downloads over a cell.
@@ -50,14 +73,35 @@ impl Lane {
 
     /// The middle attempt, or the faster of the two in the middle.
     pub(super) fn median(&self) -> Outcome {
-        let mut times: Vec<f64> =
-            self.attempts.iter().map(|attempt| attempt.seconds.unwrap_or(f64::INFINITY)).collect();
-        times.sort_by(f64::total_cmp);
-        match times.get(times.len().saturating_sub(1) / 2) {
+        match self.middle(|attempt| attempt.seconds.unwrap_or(f64::INFINITY)) {
             None => Outcome::Unknown,
-            Some(seconds) if seconds.is_finite() => Outcome::Seconds(*seconds),
+            Some(seconds) if seconds.is_finite() => Outcome::Seconds(seconds),
             Some(_) => Outcome::NotThere,
         }
+    }
+
+    /// The medians of what waited in the bottleneck's queue, downloads that were not there included.
+    pub(super) fn queue(&self) -> Option<QueueWait> {
+        let mean_ms = self.middle(|attempt| attempt.queue.mean_ms)?;
+        Some(QueueWait { mean_ms, p99_ms: self.middle(|attempt| attempt.queue.p99_ms)? })
+    }
+
+    /// The small requests of all attempts.
+    pub(super) fn requests(&self) -> Option<SmallRequests> {
+        let mut all: Option<SmallRequests> = None;
+        for each in self.attempts.iter().filter_map(|attempt| attempt.requests.as_ref()) {
+            let all = all.get_or_insert_default();
+            all.same.join(&each.same);
+            all.other.join(&each.other);
+        }
+        all
+    }
+
+    /// The figure in the middle, or the lower of the two there.
+    fn middle(&self, figure: impl Fn(&Attempt) -> f64) -> Option<f64> {
+        let mut figures: Vec<f64> = self.attempts.iter().map(figure).collect();
+        figures.sort_by(f64::total_cmp);
+        figures.get(figures.len().saturating_sub(1) / 2).copied()
     }
 
     /// Whether another of `rounds` attempts can change the median: not if more than half of them were not there.
@@ -90,10 +134,14 @@ impl CellResult {
         times.min_by(f64::total_cmp)
     }
 
+    /// A sender's downloads.
+    pub(super) fn lane(&self, sender: &str) -> Option<&Lane> {
+        self.lanes.iter().find(|lane| lane.sender == sender)
+    }
+
     /// A sender's median.
     pub(super) fn outcome(&self, sender: &str) -> Outcome {
-        let lane = self.lanes.iter().find(|lane| lane.sender == sender);
-        lane.map_or(Outcome::Unknown, Lane::median)
+        self.lane(sender).map_or(Outcome::Unknown, Lane::median)
     }
 
     /// A sender's median over the best of the senders that `counts`: infinite where it was not there and another was.
@@ -122,6 +170,8 @@ pub(super) struct Standing {
     pub(super) mean: f64,
     /// Its largest ratio, where it was there, and in which cell.
     pub(super) worst: Option<(f64, String)>,
+    /// What its datagrams waited in the bottleneck's queue: the mean over the cells.
+    pub(super) queue: QueueWait,
 }
 
 impl Standing {
@@ -129,9 +179,11 @@ impl Standing {
     pub(super) fn of(cells: &[CellResult], sender: &str, counts: impl Fn(&str) -> bool) -> Standing {
         let mut standing = Standing::default();
         let mut logs = Vec::new();
+        let mut waits: Vec<QueueWait> = Vec::new();
         for cell in cells.iter().filter(|cell| cell.missed() == 0) {
             let Some(ratio) = cell.ratio(sender, &counts) else { continue };
             standing.cells += 1;
+            waits.extend(cell.lane(sender).and_then(Lane::queue));
             standing.best += usize::from(ratio <= 1.0);
             standing.near += usize::from(ratio <= NEAR);
             if ratio.is_infinite() {
@@ -143,6 +195,9 @@ impl Standing {
                 standing.worst = Some((ratio, cell.name.clone()));
             }
         }
+        let mean =
+            |figure: fn(&QueueWait) -> f64| waits.iter().map(figure).sum::<f64>() / waits.len().max(1) as f64;
+        standing.queue = QueueWait { mean_ms: mean(|wait| wait.mean_ms), p99_ms: mean(|wait| wait.p99_ms) };
         standing.mean = (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp();
         standing
     }

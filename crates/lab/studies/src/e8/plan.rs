@@ -1,4 +1,5 @@
-//! What is measured: thirty cells of the simulator's study, each with one download, so that both can be laid side by side.
+//! What is measured: cells of the simulator's study, each with one download, so that both can be laid side by side; in some of them
+//! small requests are made meanwhile.
 //!
 //! The rates are those at which two slow cores are not what limits, and no download takes minutes with the best contestant.
 
@@ -7,12 +8,13 @@ use std::time::Duration;
 use base::time::Duration as Span;
 use netns::emulator::{LinkOptions, Reorder};
 use sim::Node;
+use sim::networks::beside::SMALL;
 use sim::networks::{Axis, Cell, NetworkProfile, Work, cells};
 
 use crate::contestants::LARGE;
-use crate::context::Effort;
+use crate::context::{CellChoice, Effort};
 
-/// A download that takes longer is not there.
+/// No download is waited for longer.
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
 /// The files of a page, of which each is asked for as often as [`PAGE_REPEATS`] says: 30 resources, 600 kB in all, as in the simulator.
 pub(super) const PAGE: [(&str, u64); 6] = [
@@ -28,8 +30,13 @@ const PAGE_REPEATS: usize = 5;
 /// The file of [`Work::Megabyte`].
 pub(super) const MEGABYTE: (&str, u64) = ("megabyte", 1_000_000);
 
+/// The file of [`Work::Large`].
+pub(super) const HUNDRED: (&str, u64) = ("hundred-megabytes", 100_000_000);
+/// The response to a small request.
+pub(super) const RESPONSE: (&str, u64) = ("response", SMALL);
+
 /// Cells by axis and name, and what is downloaded. Those of a quick run first.
-const CHOSEN: [(Axis, &str, Work); 30] = [
+const DOWNLOADS: [(Axis, &str, Work); 35] = [
     (Axis::Rate, "10 Mbit/s", Work::Megabyte),
     (Axis::Loss, "3 %", Work::Page),
     (Axis::Reordering, "30 % by 20 ms", Work::Bulk),
@@ -60,21 +67,49 @@ const CHOSEN: [(Axis, &str, Work); 30] = [
     (Axis::Pairs, "bufferbloat: the same, 1 % loss", Work::Megabyte),
     (Axis::Pairs, "satellite: 20 Mbit/s, 600 ms, 1 % loss", Work::Page),
     (Axis::Pairs, "Wi-Fi: 50 Mbit/s, 5 ms, 1 % in runs of 8, jitter", Work::Bulk),
+    (Axis::Rate, "100 Mbit/s", Work::Large),
+    (Axis::Rate, "500 Mbit/s", Work::Large),
+    (Axis::Loss, "1 %", Work::Large),
+    (Axis::Reordering, "10 % by 8 ms", Work::Large),
+    (Axis::Pairs, "500 Mbit/s, 3 % loss", Work::Large),
 ];
-/// Cells of a quick run.
-const QUICK: usize = 6;
+/// Cells in which small requests are made beside a download of 10 MB, which takes longer than all of them. That of a quick run first.
+const BESIDE: [(Axis, &str); 3] = [
+    (Axis::Pairs, "bufferbloat: 10 Mbit/s, 10 products"),
+    (Axis::Rate, "10 Mbit/s"),
+    (Axis::Pairs, "mobile: 10 Mbit/s, 150 ms, 3 % loss"),
+];
+/// Cells of a quick run with a download alone, and with requests beside it.
+const QUICK: [usize; 2] = [6, 1];
+/// What a download may take beside twice the time for which the line alone is busy with it, where it is long.
+const SPARE: Duration = Duration::from_secs(5);
 /// Downloads of a fast cell at a time: the cores have work.
 const AT_ONCE_FAST: usize = 2;
 /// Downloads of another cell at a time: nearly all of their time is waiting.
 const AT_ONCE: usize = 5;
+/// Lines of downloads of 100 MB at a time have this rate together, in bits a second.
+const RATE_AT_ONCE: u64 = 500_000_000;
+/// 100 MB are downloaded in one of so many rounds: chance weighs less in so many packets, and the time of a round is bounded.
+const ROUNDS_OF_LARGE: usize = 2;
+/// Downloads with requests beside them at a time: they are of 10 Mbit/s.
+const AT_ONCE_BESIDE: usize = 6;
 /// From this rate on a cell without losses is fast.
 const FAST: u64 = 50_000_000;
+
+/// What happens beside a download.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beside {
+    Nothing,
+    /// Small requests at times of their own, on the download's connection and on another one.
+    Requests,
+}
 
 /// A cell, and what is downloaded over it.
 #[derive(Clone, Debug)]
 pub(super) struct PlannedCell {
     pub(super) cell: Cell,
     pub(super) work: Work,
+    pub(super) beside: Beside,
 }
 
 /// A run.
@@ -86,24 +121,36 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(effort: Effort) -> Plan {
-        let (count, seeds) = match effort {
-            Effort::Full => (CHOSEN.len(), vec![1, 2, 3]),
-            Effort::Quick => (QUICK, vec![1]),
+    pub(super) fn new(effort: Effort, choice: &CellChoice) -> Plan {
+        let ([alone, beside], rounds) = match effort {
+            Effort::Full => ([DOWNLOADS.len(), BESIDE.len()], 3),
+            Effort::Quick => (QUICK, 1),
         };
+        let downloads =
+            DOWNLOADS.iter().take(alone).map(|(axis, name, work)| (axis, name, *work, Beside::Nothing));
+        let requests =
+            BESIDE.iter().take(beside).map(|(axis, name)| (axis, name, Work::Bulk, Beside::Requests));
         let known = cells();
-        let planned = CHOSEN.iter().take(count).filter_map(|(axis, name, work)| {
+        let planned = downloads.chain(requests).filter_map(|(axis, name, work, beside)| {
             let cell = known.iter().find(|cell| cell.axis == *axis && cell.name == *name)?;
-            Some(PlannedCell { cell: cell.clone(), work: *work })
+            Some(PlannedCell { cell: cell.clone(), work, beside })
         });
-        Plan { cells: planned.collect(), seeds }
+        let is_chosen = |cell: &PlannedCell| {
+            let name = cell.name().to_lowercase();
+            choice.only.iter().all(|word| name.contains(&word.to_lowercase()))
+        };
+        let rounds = choice.rounds.unwrap_or(rounds) as u64;
+        Plan { cells: planned.filter(is_chosen).collect(), seeds: (1..=rounds).collect() }
     }
 }
 
 impl PlannedCell {
     /// As tables have it.
     pub(super) fn name(&self) -> String {
-        let work = self.work.name();
+        let work = match self.beside {
+            Beside::Nothing => self.work.name().to_owned(),
+            Beside::Requests => format!("{}, requests beside", self.work.name()),
+        };
         match self.cell.axis {
             Axis::Pairs => format!("{}; {work}", self.cell.name),
             axis => format!("{}: {}; {work}", axis.name(), self.cell.name),
@@ -119,8 +166,7 @@ impl PlannedCell {
             }
             Work::Megabyte => vec![MEGABYTE.0],
             Work::Bulk => vec![LARGE.0],
-            // None of the cells here has it.
-            Work::Large => Vec::new(),
+            Work::Large => vec![HUNDRED.0],
         }
     }
 
@@ -130,15 +176,42 @@ impl PlannedCell {
             Work::Page => PAGE.iter().map(|(_, size)| size).sum::<u64>() * PAGE_REPEATS as u64,
             Work::Megabyte => MEGABYTE.1,
             Work::Bulk => LARGE.1,
-            Work::Large => 0,
+            Work::Large => HUNDRED.1,
         }
+    }
+
+    /// A download that takes longer is not there. Long ones get less than [`LIMIT`]: where most senders need it, a round would take
+    /// minutes for a few cells.
+    pub(super) fn limit(&self) -> Duration {
+        let line = self.bytes() as f64 * 8.0 / self.cell.profile.bits_per_second as f64;
+        let is_long = self.work == Work::Large || self.beside == Beside::Requests;
+        if is_long { SPARE + Duration::from_secs_f64(2.0 * line) } else { LIMIT }
+    }
+
+    /// Whether it is measured in a round; rounds count from 0.
+    pub(super) fn is_due(&self, round: usize) -> bool {
+        self.work != Work::Large || round.is_multiple_of(ROUNDS_OF_LARGE)
+    }
+
+    /// In how many of so many rounds it is measured.
+    pub(super) fn times(&self, rounds: usize) -> usize {
+        (0..rounds).filter(|round| self.is_due(*round)).count()
     }
 
     /// Downloads that may run at a time, each on a link of its own.
     pub(super) fn at_once(&self) -> usize {
         let profile = &self.cell.profile;
+        if self.work == Work::Large {
+            // Where packets are lost few senders reach the rate.
+            let least = if profile.loses_nothing() { 1 } else { AT_ONCE_FAST };
+            return ((RATE_AT_ONCE / profile.bits_per_second) as usize).clamp(least, AT_ONCE);
+        }
         let is_fast = profile.bits_per_second >= FAST && profile.loses_nothing();
-        if is_fast { AT_ONCE_FAST } else { AT_ONCE }
+        match self.beside {
+            Beside::Requests => AT_ONCE_BESIDE,
+            Beside::Nothing if is_fast => AT_ONCE_FAST,
+            Beside::Nothing => AT_ONCE,
+        }
     }
 
     /// The link's way to the client and its way to the server.

@@ -37,10 +37,12 @@ impl Compared {
     }
 }
 
-/// Runs the simulator for each valid cell, with the same numbers of seeds; what fails there is told and left out.
+/// Runs the simulator for each valid cell, with the seeds of its rounds and without requests beside; what fails there is told and left out.
 pub(super) fn compare(plan: &Plan, results: &[CellResult], context: &mut Context<'_>) -> Vec<Compared> {
     let mut compared = Vec::new();
     for (planned, result) in plan.cells.iter().zip(results).filter(|(_, result)| result.missed() == 0) {
+        let seeds = plan.seeds.iter().enumerate().filter(|(round, _)| planned.is_due(*round));
+        let seeds: Vec<u64> = seeds.map(|(_, seed)| *seed).collect();
         for algorithm in ALGORITHMS {
             let controller = controller_name(algorithm);
             let measured = match result.outcome(&format!("tercel {controller}")) {
@@ -51,7 +53,7 @@ pub(super) fn compare(plan: &Plan, results: &[CellResult], context: &mut Context
             if context.is_stopped() {
                 return compared;
             }
-            match measure(&planned.cell, planned.work, algorithm, &plan.seeds) {
+            match measure(&planned.cell, planned.work, algorithm, &seeds) {
                 Ok(record) => compared.push(Compared {
                     cell: result.name.clone(),
                     controller: controller.to_owned(),

@@ -3,35 +3,101 @@ use std::time::Duration;
 
 use sim::networks::{Axis, Work};
 
-use super::lane::{Attempt, CellResult, Lane, Outcome, Standing};
-use super::plan::{LIMIT, Plan};
+use netns::emulator::Waits;
+
+use super::answers::{Answers, SmallRequests};
+use super::lane::{Attempt, CellResult, Lane, Outcome, QueueWait, Standing};
+use super::plan::{Beside, LIMIT, Plan};
 use super::simulated::Compared;
 use super::{sender, trial, words};
 use crate::contestants::{Http, look};
-use crate::context::Effort;
+use crate::context::{CellChoice, Effort};
 
 /// Deleted, a cell that the simulator's study renames would vanish from this one without a word.
 #[test]
 fn the_cells_are_the_simulators_and_span_its_axes() {
-    let plan = Plan::new(Effort::Full);
-    assert_eq!((plan.cells.len(), plan.seeds.len()), (30, 3));
+    let plan = plan(Effort::Full);
+    assert_eq!((plan.cells.len(), plan.seeds.len()), (38, 3));
     let names: HashSet<String> = plan.cells.iter().map(super::PlannedCell::name).collect();
-    assert_eq!(names.len(), 30, "{names:?}");
+    assert_eq!(names.len(), 38, "{names:?}");
     let axes: HashSet<Axis> = plan.cells.iter().map(|cell| cell.cell.axis).collect();
     assert_eq!(axes.len(), 10, "{axes:?}");
     for cell in &plan.cells {
-        assert!(cell.cell.profile.bits_per_second <= 100_000_000 && cell.cell.runs(cell.work), "{cell:?}");
-        let best = cell.bytes() as f64 * 8.0 / cell.cell.profile.bits_per_second as f64;
-        assert!(best < LIMIT.as_secs_f64() / 3.0, "{cell:?}");
+        let rate = cell.cell.profile.bits_per_second;
+        if cell.work == Work::Large {
+            assert!((100_000_000..=500_000_000).contains(&rate), "{cell:?}");
+        } else {
+            assert!(rate <= 100_000_000 && cell.cell.runs(cell.work), "{cell:?}");
+        }
+        let best = cell.bytes() as f64 * 8.0 / rate as f64;
+        assert!(best < cell.limit().as_secs_f64() / 2.0 && cell.limit() <= LIMIT, "{cell:?}");
         assert_eq!(cell.files().len(), if cell.work == Work::Page { 30 } else { 1 });
     }
-    assert_eq!(Plan::new(Effort::Quick).cells.len(), 6);
+    let quick = self::plan(Effort::Quick);
+    assert_eq!((quick.cells.len(), quick.seeds.len()), (7, 1));
+    assert_eq!(quick.cells.iter().filter(|cell| cell.beside == Beside::Requests).count(), 1);
+}
+
+fn plan(effort: Effort) -> Plan {
+    Plan::new(effort, &CellChoice::default())
+}
+
+/// Deleted, the study could lack long downloads over fast links, or requests beside a download that outlasts them.
+#[test]
+fn there_are_cells_of_100_mb_and_of_requests_beside_a_download() {
+    let plan = plan(Effort::Full);
+    let large: Vec<&super::PlannedCell> = plan.cells.iter().filter(|cell| cell.work == Work::Large).collect();
+    let has = |loss: bool, late: bool, rate: u64| {
+        let is_alike = |cell: &&&super::PlannedCell| {
+            let profile = &cell.cell.profile;
+            (profile.loss.is_some(), profile.reordering.is_some(), profile.bits_per_second)
+                == (loss, late, rate * 1_000_000)
+        };
+        large.iter().filter(is_alike).count() == 1
+    };
+    assert_eq!(large.len(), 5);
+    assert!(has(false, false, 100) && has(false, false, 500), "{large:?}");
+    assert!(has(true, false, 100) && has(true, false, 500) && has(false, true, 100), "{large:?}");
+    // The emulator sends no more than 500 Mbit/s at a time, but where packets are lost.
+    for cell in &large {
+        let rate = cell.at_once() as u64 * cell.cell.profile.bits_per_second;
+        assert!(rate <= 500_000_000 || !cell.cell.profile.loses_nothing(), "{cell:?}");
+        assert_eq!(
+            (cell.times(1), cell.times(2), cell.times(3)),
+            (1, 1, 2),
+            "the longest are not in every round"
+        );
+    }
+    assert_eq!(plan.cells.iter().filter(|cell| cell.times(3) == 3).count(), 33);
+    let beside: Vec<&super::PlannedCell> =
+        plan.cells.iter().filter(|cell| cell.beside == Beside::Requests).collect();
+    assert_eq!(beside.len(), 3);
+    for cell in beside {
+        let line = cell.bytes() as f64 * 8.0 / cell.cell.profile.bits_per_second as f64;
+        let asking = Duration::from(sim::networks::beside::APART) * sim::networks::beside::COUNT as u32;
+        assert!(line > asking.as_secs_f64() && cell.name().ends_with("10 MB, requests beside"), "{cell:?}");
+    }
+}
+
+/// Deleted, who wants one cell could have to wait for all.
+#[test]
+fn cells_are_chosen_by_words_of_their_names() {
+    let chosen = |words: &[&str], rounds| {
+        let only = words.iter().map(|word| (*word).to_owned()).collect();
+        let plan = Plan::new(Effort::Full, &CellChoice { only, rounds });
+        (plan.cells.iter().map(super::PlannedCell::name).collect::<Vec<_>>(), plan.seeds)
+    };
+    let (names, seeds) = chosen(&["beside", "BUFFERBLOAT"], Some(2));
+    assert_eq!(names, ["bufferbloat: 10 Mbit/s, 10 products; 10 MB, requests beside"]);
+    assert_eq!(seeds, [1, 2]);
+    assert_eq!(chosen(&["; 100 MB"], None).0.len(), 5);
+    assert!(chosen(&["no such cell"], None).0.is_empty());
 }
 
 /// Deleted, the emulated link could differ from the simulated one that it is to confirm.
 #[test]
 fn the_link_is_the_cells() {
-    let plan = Plan::new(Effort::Full);
+    let plan = plan(Effort::Full);
     let link = |axis: Axis, name: &str| {
         let found = plan.cells.iter().find(|cell| cell.cell.axis == axis && cell.cell.name == name);
         found.expect("a cell").link(7)
@@ -74,6 +140,91 @@ fn downloads_that_are_not_there_count_as_the_longest() {
     assert!(lane("x", &[Some(1.0), None]).is_open(3));
     let left_out = Lane { problem: Some("it broke".to_owned()), ..lane("x", &[]) };
     assert!(!left_out.is_open(3));
+}
+
+fn answers(latencies_ms: &[f64], unanswered: usize) -> Answers {
+    Answers { latencies_ms: latencies_ms.to_vec(), unanswered }
+}
+
+/// Deleted, requests that were never answered could make a percentile look better, or those of one round hide those of others.
+#[test]
+fn requests_without_an_answer_count_as_the_longest() {
+    let hundred: Vec<f64> = (1..=100).map(f64::from).collect();
+    let all = answers(&hundred, 0);
+    assert_eq!((all.percentile(50), all.percentile(99), all.asked()), (Some(50.0), Some(99.0), 100));
+    let mut some = answers(&hundred[..98], 2);
+    assert_eq!((some.percentile(50), some.percentile(99)), (Some(50.0), Some(f64::INFINITY)));
+    assert_eq!(answers(&[], 0).percentile(50), None);
+    assert_eq!(answers(&[], 3).percentile(50), Some(f64::INFINITY));
+    some.join(&answers(&[0.5; 200], 0));
+    assert_eq!((some.asked(), some.percentile(50), some.percentile(67)), (300, Some(0.5), Some(1.0)));
+}
+
+/// Deleted, the wait of a sender could be that of its best round, or a download that was not there could leave no wait.
+#[test]
+fn waits_are_medians_of_what_the_emulator_has_counted() {
+    let mut waits = Waits::default();
+    for ms in 1..=100 {
+        waits.note(base::time::Duration::from_millis(ms));
+    }
+    let wait = QueueWait::of(&waits);
+    assert!((wait.mean_ms - 50.5).abs() < 1e-9 && (96.0..=99.0).contains(&wait.p99_ms), "{wait:?}");
+    let mut three = lane("x", &[Some(1.0), None, Some(2.0)]);
+    for (attempt, mean_ms) in three.attempts.iter_mut().zip([30.0, 90.0, 10.0]) {
+        attempt.queue = QueueWait { mean_ms, p99_ms: 100.0 - mean_ms };
+    }
+    assert_eq!(three.queue(), Some(QueueWait { mean_ms: 30.0, p99_ms: 70.0 }));
+    assert_eq!(lane("x", &[]).queue(), None);
+    let other = cell("other", vec![Lane { attempts: three.attempts[1..2].to_vec(), ..Lane::new("x") }]);
+    let cells = [cell("one", vec![three]), other];
+    // No sender was there in the other cell, so it is in no count.
+    assert_eq!(Standing::of(&cells, "x", |_| true).queue, QueueWait { mean_ms: 30.0, p99_ms: 70.0 });
+}
+
+/// Deleted, the tables could mix up connections, show the waits of another sender, or leave them out.
+#[test]
+fn tables_have_requests_and_waits_of_each_sender() {
+    let field = look(std::path::Path::new("/nowhere/else/tercel"), &[Http::Three]);
+    let (mut senders, _) = sender::senders(&field, "");
+    senders.retain(|sender| ["tercel auto", "tercel BBR"].contains(&sender.name.as_str()));
+    let other = senders.iter_mut().find(|sender| sender.name == "tercel BBR").expect("a sender");
+    (other.name, other.server.who) = ("quinn".to_owned(), crate::contestants::Contestant::Quinn);
+    let with = |sender: &str, same: &[f64], mean_ms: f64| {
+        let mut lane = lane(sender, &[Some(8.5)]);
+        let requests = SmallRequests { same: answers(same, 0), other: answers(&[40.0], 1) };
+        lane.attempts[0].requests = Some(requests);
+        lane.attempts[0].queue = QueueWait { mean_ms, p99_ms: 12.25 };
+        lane
+    };
+    let cells = [
+        cell("plain", vec![lane("tercel auto", &[Some(1.0)]), lane("quinn", &[Some(2.0)])]),
+        cell(
+            "beside; 10 MB",
+            vec![with("tercel auto", &[50.0, 60.0], 7.34), with("quinn", &[45.0, 300.0], 90.0)],
+        ),
+    ];
+    let text = |table: &report::model::Table, row: usize, sender: &str| {
+        let column = table.columns.iter().position(|name| name == sender).expect("a column");
+        table.rows[row].cells[column].clone()
+    };
+    let requests = words::requests(&senders, &cells);
+    let names: Vec<&str> = requests.rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["beside; the download's", "beside; another"]);
+    assert_eq!(text(&requests, 0, "tercel auto"), "50/60".into());
+    assert_eq!(text(&requests, 0, "quinn"), "45/300".into());
+    assert_eq!(text(&requests, 1, "quinn"), "40/∞".into());
+    let queues = words::queues(&senders, &cells);
+    assert_eq!(text(&queues, 1, "tercel auto"), "7.3/12".into());
+    assert_eq!(text(&queues, 1, "quinn"), "90/12".into());
+    let standings = words::standings(&senders, &cells);
+    let place = standings.columns.iter().position(|name| name == "wait in the queue, ms").expect("a column");
+    let auto = standings.rows.iter().find(|row| row.name == "tercel auto").expect("a row");
+    assert_eq!(auto.cells[place], report::model::Cell::Number(3.67, 1));
+    let findings = words::findings(&senders, &cells, &[]);
+    let wanted = "beside; 10 MB: on the connection of a download by tercel auto small requests take 50 ms at the median, 99 of 100 at most 60. \
+        Of the other implementations quinn delays them least: 45 and 300 ms.";
+    assert!(findings.iter().any(|finding| finding == wanted), "{findings:?}");
+    assert!(words::requests(&senders, &cells[..1]).rows.is_empty());
 }
 
 fn pretended() -> Vec<CellResult> {
@@ -161,7 +312,7 @@ fn findings_name_who_is_faster() {
 /// Deleted, a download of which a resource is missing, or that went over another version, could be a fast one.
 #[test]
 fn a_download_counts_if_all_of_it_is_there() {
-    let plan = Plan::new(Effort::Quick);
+    let plan = plan(Effort::Quick);
     let cell = &plan.cells[0];
     let read = |output: &str, http| trial::read(output, cell, http);
     let line = r#"{"bytes":1000000,"status":200,"error":null,"seconds":1.5,"http_version":"2.0"}"#;

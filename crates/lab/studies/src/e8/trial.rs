@@ -1,4 +1,4 @@
-//! One download: a link, a server and a client, all made for it.
+//! One download: a link, a server and a client, all made for it, and what waited in the link's queue meanwhile.
 
 use std::io;
 use std::path::Path;
@@ -8,16 +8,20 @@ use std::sync::atomic::AtomicBool;
 use bench::course::CourseWatch;
 use bench::site::{End, Site};
 use serde_json::Value;
+use sim::networks::Work;
 
-use super::lane::Attempt;
-use super::plan::{LIMIT, PlannedCell};
+use super::lane::{Attempt, QueueWait};
+use super::plan::{Beside, PlannedCell, RESPONSE};
+use super::requests::{Browsed, Browsing};
 use super::sender::{Control, Sender};
-use crate::contestants::{Http, TestSite};
+use crate::contestants::{Http, LARGE, Serving, TestSite};
 
 /// What all downloads have.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
     pub(super) ground: &'a TestSite,
+    /// With the file of 100 MB, which some servers read before they listen.
+    pub(super) large: &'a TestSite,
     /// The tercel program, which is the client.
     pub(super) program: &'a Path,
     pub(super) cores: [usize; 2],
@@ -40,23 +44,16 @@ impl Surroundings<'_> {
             Control::Default => {}
         }
         let flags: Vec<&str> = congestion.iter().flat_map(|name| ["--congestion", name]).collect();
-        let ground = self.ground.on_other(site)?;
+        let files = if cell.work == Work::Large { self.large } else { self.ground };
+        let ground = files.on_other(site)?;
         let server = sender.server.start_with(&ground, &flags, (self.cores[0], self.stop))?;
-        let mut command = Command::new(self.program);
-        let limit = LIMIT.as_secs().to_string();
-        let files = cell.files();
-        command.args(["get", "--insecure", "--discard", "--json", "--quiet", "--timeout", "0"]);
-        command.args(["--connect-timeout", &limit, "--http", sender.http.flag()]);
-        command.args(["--parallel", &files.len().to_string()]);
-        command.args(files.into_iter().map(|file| server.url(file)));
         let watch = CourseWatch::start(server.id(), ground.site().interface(End::Server));
-        let began = cpu::clock_seconds();
-        let client = ground.start(End::Client, "tercel get", self.cores[1], &mut command)?;
-        let told = match client.finish(LIMIT, self.stop) {
-            Ok(ended) => read(&ended.output, cell, sender.http),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
-            Err(_) if cpu::clock_seconds() - began >= LIMIT.as_secs_f64() => Ok(None),
-            Err(error) => Err(error.to_string()),
+        let told = match cell.beside {
+            Beside::Nothing => self.get(cell, sender, (&ground, &server))?.map(|seconds| (seconds, None)),
+            Beside::Requests => {
+                let browsed = self.browse(cell, sender, (&ground, &server))?;
+                browsed.map(|browsed| (browsed.seconds, Some(browsed.requests)))
+            }
         };
         let course = watch.finish();
         let faults = ground.site().link_faults();
@@ -64,13 +61,60 @@ impl Surroundings<'_> {
             seed,
             missed: faults.missed,
             worst_late_ms: faults.worst_late.as_secs_f64() * 1e3,
+            queue: QueueWait::of(&ground.site().waits_towards_client()),
             course,
             ..Attempt::default()
         };
         Ok(match told {
-            Ok(seconds) => Attempt { seconds, ..attempt },
+            Ok((seconds, requests)) => Attempt { seconds, requests, ..attempt },
             Err(fault) => Attempt { fault: Some(fault), ..attempt },
         })
+    }
+
+    /// Downloads by `tercel get`: the seconds until all was there, none if it was not in time, or what failed.
+    fn get(
+        &self,
+        cell: &PlannedCell,
+        sender: &Sender,
+        (ground, server): (&TestSite, &Serving),
+    ) -> io::Result<Result<Option<f64>, String>> {
+        let mut command = Command::new(self.program);
+        let limit = cell.limit();
+        let patience = limit.as_secs().max(1).to_string();
+        let files = cell.files();
+        command.args(["get", "--insecure", "--discard", "--json", "--quiet", "--timeout", "0"]);
+        command.args(["--connect-timeout", &patience, "--http", sender.http.flag()]);
+        command.args(["--parallel", &files.len().to_string()]);
+        command.args(files.into_iter().map(|file| server.url(file)));
+        let began = cpu::clock_seconds();
+        let client = ground.start(End::Client, "tercel get", self.cores[1], &mut command)?;
+        match client.finish(limit, self.stop) {
+            Ok(ended) => Ok(read(&ended.output, cell, sender.http)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            Err(_) if cpu::clock_seconds() - began >= limit.as_secs_f64() => Ok(Ok(None)),
+            Err(error) => Ok(Err(error.to_string())),
+        }
+    }
+
+    /// Downloads with small requests beside.
+    fn browse(
+        &self,
+        cell: &PlannedCell,
+        sender: &Sender,
+        (ground, server): (&TestSite, &Serving),
+    ) -> io::Result<Result<Browsed, String>> {
+        let of = |(name, bytes): (&str, u64)| (server.url(name), bytes);
+        let browsing = Browsing {
+            http: sender.http,
+            bulk: of(LARGE),
+            small: of(RESPONSE),
+            limit: cell.limit(),
+            stop: self.stop,
+        };
+        match ground.site().run(End::Client, || browsing.run()) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            other => Ok(other.map_err(|error| error.to_string())),
+        }
     }
 }
 
@@ -92,5 +136,5 @@ pub(super) fn read(output: &str, cell: &PlannedCell, http: Http) -> Result<Optio
         return Err("it was not HTTP/2".to_owned());
     }
     let seconds = lines.iter().filter_map(|line| line["seconds"].as_f64()).max_by(f64::total_cmp);
-    Ok(seconds.filter(|seconds| *seconds <= LIMIT.as_secs_f64()))
+    Ok(seconds.filter(|seconds| *seconds <= cell.limit().as_secs_f64()))
 }

@@ -1,8 +1,12 @@
 //! The study's method, tables, plot and sentences.
 
-use report::model::{Axis, Cell, Plot, PlotKind, Point, Row, Series, Table};
+use std::time::Duration;
 
-use super::lane::{Attempt, CellResult, NEAR, Outcome, Standing};
+use report::model::{Axis, Cell, Plot, PlotKind, Point, Row, Series, Table};
+use sim::networks::beside::{APART, COUNT, SMALL};
+
+use super::answers::Answers;
+use super::lane::{Attempt, CellResult, Lane, NEAR, Outcome, Standing};
 use super::plan::{LIMIT, Plan};
 use super::sender::Sender;
 use super::simulated::{AGREES, Compared};
@@ -11,12 +15,16 @@ use super::simulated::{AGREES, Compared};
 const AUTO: &str = "tercel auto";
 
 /// What is said of an attempt while the study runs.
-pub(super) fn line(attempt: &Attempt) -> String {
+pub(super) fn line(attempt: &Attempt, limit: Duration) -> String {
     let mut line = match (&attempt.seconds, &attempt.fault) {
         (Some(seconds), _) => format!("{seconds:8.3} s"),
         (None, Some(fault)) => format!("failed: {fault}"),
-        (None, None) => format!("not there after {} s", LIMIT.as_secs()),
+        (None, None) => format!("not there after {:.0} s", limit.as_secs_f64()),
     };
+    line.push_str(&format!("; {:.1} ms in the queue", attempt.queue.mean_ms));
+    if let Some(requests) = &attempt.requests {
+        line.push_str(&format!("; requests {} and {}", latency(&requests.same), latency(&requests.other)));
+    }
     if attempt.missed > 0 {
         line.push_str(&format!("; the emulator missed {} frames", attempt.missed));
     }
@@ -26,7 +34,7 @@ pub(super) fn line(attempt: &Attempt) -> String {
 pub(super) fn method(plan: &Plan) -> Vec<String> {
     vec![
         format!(
-            "{} cells of the simulator's study (docs/networks), one download in each: a page (30 resources, 600 kB), 1 MB or 10 MB over a new \
+            "{} cells of the simulator's study (docs/networks), one download in each: a page (30 resources, 600 kB), 1, 10 or 100 MB over a new \
              connection. Medians over rounds with the seeds {:?}; all senders of a round meet the same seed; each cell begins \
              with another sender, every other round has the opposite order.",
             plan.cells.len(),
@@ -34,7 +42,7 @@ pub(super) fn method(plan: &Plan) -> Vec<String> {
         ),
         "Server, link emulator and client are real processes and threads in network namespaces made for the download: neither a server nor the \
          kernel's TCP knows the path. Several downloads run at a time, each on a link of its own: two of a fast cell that loses nothing, \
-         five of another."
+         five of another, six with requests beside; of 100 MB five at 100 Mbit/s, one at 500, or two where packets are lost."
             .to_owned(),
         "The link is the simulator's model (docs/networks says what strikes which direction), with three differences: rate and queue count whole \
          frames, lost datagrams take their time on the line, and an outage is dated from the first packet of each direction. Trains of UDP and \
@@ -43,7 +51,20 @@ pub(super) fn method(plan: &Plan) -> Vec<String> {
         "The client is tercel get for all, over HTTP/3 and, for TCP, over HTTP/2: only the sender differs. The time is the client's, from \
          its start to the last byte of the last resource, handshake included; the start of its process is not in it."
             .to_owned(),
-        format!("A download that is not there after {} s is stopped. Two of them in three rounds decide the median.", LIMIT.as_secs()),
+        format!(
+            "100 MB are downloaded in every other round. A download that is not there after {} s is stopped; of 100 MB and with requests beside it \
+             after twice the time for which the line alone is busy with it, and 5 s. Two of them in three rounds decide the median.",
+            LIMIT.as_secs()
+        ),
+        format!(
+            "Requests beside 10 MB: {COUNT} for {SMALL} bytes, {} ms apart, from the first content on, on the download's connection as a browser makes them, \
+             and at the same times on another one. Each is timed by itself from asking to the last byte; those of all rounds stand together. Their client \
+             is the library behind tercel get.",
+            APART.as_millis()
+        ),
+        "The wait in the bottleneck's queue is the emulator's account of what it sent towards the client: from when a packet came to when its first bit \
+         was sent, the mean of a download's packets and what 99 of 100 did not exceed; medians over rounds. A policer has no queue."
+            .to_owned(),
         "tercel: its five controllers; packets of 1,452 bytes of UDP payload, as for quinn, quiche, s2n-quic and quic-go, which have their \
          libraries' default controllers; quiche's program does not pace. TCP: the kernel's, sent by nginx. Careful resume is off."
             .to_owned(),
@@ -155,6 +176,8 @@ pub(super) fn standings(senders: &[Sender], results: &[CellResult]) -> Table {
                 count(standing.near),
                 count(standing.not_there),
                 Cell::Number(standing.mean, 2),
+                Cell::Number(standing.queue.mean_ms, 1),
+                Cell::Number(standing.queue.p99_ms, 0),
                 worst,
             ],
         }
@@ -165,6 +188,8 @@ pub(super) fn standings(senders: &[Sender], results: &[CellResult]) -> Table {
         "within 10 % of the best",
         "not there",
         "geometric mean of the ratios",
+        "wait in the queue, ms",
+        "99 of 100 wait less, ms",
         "largest ratio",
     ];
     Table {
@@ -188,6 +213,57 @@ pub(super) fn near(senders: &[Sender], results: &[CellResult]) -> Plot {
         y: Axis { label: "cells".to_owned(), ..Axis::default() },
         series: vec![series],
     }
+}
+
+/// What waited in the bottleneck's queue.
+pub(super) fn queues(senders: &[Sender], results: &[CellResult]) -> Table {
+    let title = "Wait in the bottleneck's queue, ms: mean / 99 of 100";
+    matrix((title, "cell; download"), senders, results, |cell, sender| {
+        let wait = cell.lane(sender).and_then(Lane::queue);
+        wait.map_or(Cell::Empty, |wait| format!("{}/{}", ms(wait.mean_ms), ms(wait.p99_ms)).into())
+    })
+}
+
+/// Small requests beside a download: two rows for each cell that has them, a column for each sender.
+pub(super) fn requests(senders: &[Sender], results: &[CellResult]) -> Table {
+    let title = "Small requests beside the download, ms: median / 99 of 100";
+    let corner = "cell; connection";
+    let of_cell = |cell: &CellResult| {
+        [("the download's", true), ("another", false)].map(|(which, is_same)| {
+            // All of them have the same download.
+            let link = cell.name.rsplit_once("; ").map_or(cell.name.as_str(), |(link, _)| link);
+            let named = CellResult { name: format!("{link}; {which}"), ..cell.clone() };
+            matrix((title, corner), senders, &[named], |cell, sender| {
+                let requests = cell.lane(sender).and_then(Lane::requests);
+                let answers = requests.map(|both| if is_same { both.same } else { both.other });
+                answers.map_or(Cell::Empty, |answers| latency(&answers).into())
+            })
+        })
+    };
+    let has_some = |cell: &&CellResult| cell.lanes.iter().any(|lane| lane.requests().is_some());
+    let tables = results.iter().filter(has_some).flat_map(of_cell);
+    Table {
+        title: title.to_owned(),
+        corner: corner.to_owned(),
+        columns: names(senders),
+        rows: tables.flat_map(|table| table.rows).collect(),
+    }
+}
+
+/// The median and what 99 of 100 did not exceed, in milliseconds.
+fn latency(answers: &Answers) -> String {
+    let shown = |percent| match answers.percentile(percent) {
+        None => "none".to_owned(),
+        Some(never) if never.is_infinite() => "∞".to_owned(),
+        Some(latency) => ms(latency),
+    };
+    // Without spaces, so that it stays on a line.
+    format!("{}/{}", shown(50), shown(99))
+}
+
+/// Milliseconds with as many digits as are worth it.
+fn ms(milliseconds: f64) -> String {
+    if milliseconds < 10.0 { format!("{milliseconds:.1}") } else { format!("{milliseconds:.0}") }
 }
 
 /// A row for each cell, a column for each controller: the processes' time over the simulator's.
@@ -233,6 +309,7 @@ pub(super) fn findings(senders: &[Sender], results: &[CellResult], compared: &[C
             foreign.near, foreign.cells, foreign.best
         ));
         findings.extend(lost(results, &others));
+        findings.extend(asked(results, &others));
     }
     for sender in senders.iter().filter(|sender| sender.name != AUTO) {
         let standing = Standing::of(results, &sender.name, anybody);
@@ -255,6 +332,33 @@ pub(super) fn findings(senders: &[Sender], results: &[CellResult], compared: &[C
     findings
 }
 
+/// What small requests take beside a download of auto's, and beside that of another implementation which delays them least.
+fn asked(results: &[CellResult], others: &[&str]) -> Vec<String> {
+    let late = |cell: &CellResult, sender: &str| {
+        let same = cell.lane(sender)?.requests()?.same;
+        Some((same.percentile(50)?, same.percentile(99)?))
+    };
+    let of_cell = |cell: &CellResult| {
+        let (half, most) = late(cell, AUTO)?;
+        let beside = others.iter().filter_map(|name| Some((late(cell, name)?, name)));
+        let best = beside.min_by(|((_, one), _), ((_, other), _)| one.total_cmp(other));
+        let best = best.map_or_else(String::new, |((half, most), name)| {
+            format!(
+                " Of the other implementations {name} delays them least: {} and {} ms.",
+                ms(half),
+                ms(most)
+            )
+        });
+        Some(format!(
+            "{}: on the connection of a download by {AUTO} small requests take {} ms at the median, 99 of 100 at most {}.{best}",
+            cell.name,
+            ms(half),
+            ms(most)
+        ))
+    };
+    results.iter().filter(|cell| cell.missed() == 0).filter_map(of_cell).collect()
+}
+
 /// The cells in which another implementation leaves auto behind, the worst first.
 fn lost(results: &[CellResult], others: &[&str]) -> Vec<String> {
     let mut lost: Vec<(f64, String)> = Vec::new();
@@ -265,7 +369,7 @@ fn lost(results: &[CellResult], others: &[&str]) -> Vec<String> {
         if let Some(winner) = winner.filter(|_| ratio > NEAR) {
             let took = match cell.outcome(AUTO) {
                 Outcome::Seconds(seconds) => format!("{seconds:.2} s, {ratio:.2} times the {best:.2} s of"),
-                _ => format!("more than {} s beside the {best:.2} s of", LIMIT.as_secs()),
+                _ => format!("longer than it was waited for, beside the {best:.2} s of"),
             };
             lost.push((ratio, format!("{}: {AUTO} takes {took} {winner}.", cell.name)));
         }

@@ -5,7 +5,7 @@ use profile::script::Side;
 use report::model::Cell;
 
 use super::*;
-use crate::context::Effort;
+use crate::context::{CellChoice, Effort};
 
 /// A profile of a server that was never run: samples of sending and of sealing.
 pub(crate) fn pretended(send: u64, seal: u64) -> Profile {
@@ -17,8 +17,8 @@ pub(crate) fn pretended(send: u64, seal: u64) -> Profile {
 }
 
 fn context<'a>(profiles: Profiles, stop: &'a AtomicBool, progress: &'a mut dyn FnMut(&str)) -> Context<'a> {
-    let program = "/nowhere/tercel".into();
-    Context { program, cores: [0, 0], effort: Effort::Quick, profiles, stop, progress }
+    let (program, cells) = ("/nowhere/tercel".into(), CellChoice::default());
+    Context { program, cores: [0, 0], effort: Effort::Quick, cells, profiles, stop, progress }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use report::compare::Comparison;
 use report::model::Run;
 use report::{html, text as shown, write};
 use std::path::{Path, PathBuf};
-use studies::context::{Context, Effort, Profiles};
+use studies::context::{CellChoice, Context, Effort, Profiles};
 use studies::laboratory::{self, STUDIES, StudyEntry};
 
 /// Flags of a study.
@@ -29,6 +29,19 @@ pub(super) struct StudyArgs {
     /// Compare with this run, the last published one say, in compare.html beside the report.
     #[arg(long, value_name = "RUN", requires = "out")]
     against: Option<PathBuf>,
+}
+
+/// Flags of a study of many cells.
+#[derive(Args)]
+pub(super) struct CellsArgs {
+    #[command(flatten)]
+    study: StudyArgs,
+    /// Only cells whose names contain this word. May be repeated: all must be there. Without --quick any cell may be chosen.
+    #[arg(long, value_name = "WORD")]
+    only: Vec<String>,
+    /// So many rounds over all cells.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
+    rounds: Option<u8>,
 }
 
 /// Flags of a whole run.
@@ -58,15 +71,26 @@ pub(super) struct AllArgs {
     only: Vec<String>,
 }
 
+/// Runs some cells of a study and prints them.
+pub(super) fn run_cells(id: &str, args: &CellsArgs) -> Result<(), String> {
+    let rounds = args.rounds.map(usize::from);
+    run_chosen(id, &args.study, CellChoice { only: args.only.clone(), rounds })
+}
+
 /// Runs one study and prints it.
 pub(super) fn run(id: &str, args: &StudyArgs) -> Result<(), String> {
+    run_chosen(id, args, CellChoice::default())
+}
+
+fn run_chosen(id: &str, args: &StudyArgs, cells: CellChoice) -> Result<(), String> {
     let entry = laboratory::find(id).ok_or_else(|| format!("there is no study {id}"))?;
     if let Some(why) = entry.no_profiles.filter(|_| args.profile) {
         return Err(why.to_owned());
     }
     args.out.as_deref().map_or(Ok(()), write::prepare).map_err(text)?;
     let before = before(args.against.as_deref())?;
-    let run = measure(&[*entry], (effort(args.quick), profiles(args.profile)), &mut |run| match &args.out {
+    let how_much = (effort(args.quick), cells, profiles(args.profile));
+    let run = measure(&[*entry], how_much, &mut |run| match &args.out {
         Some(directory) => write::write(run, directory).map_err(text),
         None => Ok(()),
     })?;
@@ -92,7 +116,8 @@ pub(super) fn all(args: &AllArgs) -> Result<(), String> {
         let into = directory.get_or_insert_with(|| write::fresh(Path::new("results"), &run.began));
         write::write(run, into).map_err(text)
     };
-    let run = measure(&chosen, (effort(args.quick), profiles(args.profile)), &mut keep)?;
+    let how_much = (effort(args.quick), CellChoice::default(), profiles(args.profile));
+    let run = measure(&chosen, how_much, &mut keep)?;
     print!("\n{}", shown::run(&run, colours()));
     if let Some(directory) = directory {
         eprintln!("the report is {}", directory.join("report.html").display());
@@ -146,7 +171,7 @@ fn choose(only: &[String]) -> Result<Vec<StudyEntry>, String> {
 /// Measures; `keep` is called after each study, and what it could not do is told at once and at the end.
 fn measure(
     studies: &[StudyEntry],
-    (effort, profiles): (Effort, Profiles),
+    (effort, cells, profiles): (Effort, CellChoice, Profiles),
     keep: &mut dyn FnMut(&Run) -> Result<(), String>,
 ) -> Result<Run, String> {
     let stop = stop_flag(|| {}).map_err(text)?;
@@ -156,6 +181,7 @@ fn measure(
         program: std::env::current_exe().map_err(text)?,
         cores: cpu::first_two(),
         effort,
+        cells,
         profiles,
         stop: &stop,
         progress: &mut progress,
