@@ -34,8 +34,10 @@ use base::time::{Duration, Instant};
 pub const LARGEST_TRAIN: u64 = 65_000;
 /// How much of the rate a train and the allowance for late wake-ups hold.
 const QUANTUM: Duration = Duration::from_millis(1);
-/// Trains of a window, or of a queue, at least.
+/// Trains of a round trip at least, where the sender wants to be woken seldom.
 const PARTS: u64 = 4;
+/// The same, and trains of a queue, where that is long.
+const PARTS_OF_QUEUE: u64 = 2;
 /// Packets that may always leave back to back. Source: RFC 9002 §7.7.
 const BURST_PACKETS: u64 = 10;
 
@@ -107,14 +109,16 @@ pub struct Savings {
 }
 
 impl Savings {
-    /// What a path permits whose sender wants to be woken once in `span`: no more than a quarter of a round trip, as much as leaves at a
-    /// time on paths that are not paced, and a quarter of the queue that stands on it. That queue is the part of `window` by which the
-    /// round trip is longer than it can be; what it has held without a loss is more than it grows by.
-    pub fn of(span: Duration, window: u64, rtt: &Rtt) -> Savings {
+    /// What a path permits whose sender wants to be woken once in `span`: no more than a quarter of a round trip; or half of the queue that
+    /// stands on it, and of a round trip, where that is more than ten packets of `packet` bytes. That queue is the part of `window` by which
+    /// the round trip is longer than it can be. It never runs dry by that, and what it has held without a loss is more than it grows by.
+    pub fn of(span: Duration, window: u64, packet: u16, rtt: &Rtt) -> Savings {
         let longest = rtt.smoothed();
         let waits = if rtt.has_sample() { longest.saturating_sub(rtt.min()) } else { Duration::ZERO };
         let queue = window as f64 * waits.as_secs_f64() / longest.as_secs_f64().max(f64::MIN_POSITIVE);
-        Savings { span: span.min(longest / PARTS), absorbed: (queue / PARTS as f64) as u64 }
+        let absorbed = (queue / PARTS_OF_QUEUE as f64) as u64;
+        let is_long = absorbed > BURST_PACKETS * u64::from(packet);
+        Savings { span: span.min(longest / if is_long { PARTS_OF_QUEUE } else { PARTS }), absorbed }
     }
 }
 

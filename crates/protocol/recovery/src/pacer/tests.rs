@@ -99,20 +99,22 @@ fn trains_are_as_long_as_a_path_absorbs() {
 
 /// Deleted, a path without a queue could be sent bursts that its first queue drops.
 #[test]
-fn a_quarter_of_the_queue_is_what_a_path_absorbs() {
+fn half_of_a_long_queue_is_what_a_path_absorbs() {
     let (span, at) = (Duration::from_millis(900), |ms| Instant::ZERO + Duration::from_millis(ms));
     let mut rtt = Rtt::new(Duration::from_millis(333));
-    assert_eq!(Savings::of(span, 100_000, &rtt).absorbed, 0, "nothing is known");
+    let savings = |window: u64, rtt: &Rtt| Savings::of(span, window, MTU, rtt);
+    assert_eq!(savings(100_000, &rtt).absorbed, 0, "nothing is known");
     rtt.on_sample(at(1), Duration::from_millis(40), Duration::ZERO);
-    let quick = Savings::of(span, 100_000, &rtt);
+    let quick = savings(100_000, &rtt);
     assert_eq!(quick, Savings { span: Duration::from_millis(10), absorbed: 0 });
     for sample in 0..200 {
         rtt.on_sample(at(2 + sample), Duration::from_millis(200), Duration::ZERO);
     }
-    let queued = Savings::of(span, 100_000, &rtt);
-    assert!((19_900..=20_000).contains(&queued.absorbed), "four fifths of the window wait: {queued:?}");
-    assert_eq!(queued.span.as_millis(), 49);
-    assert_eq!(Savings::of(Duration::ZERO, 100_000, &rtt).span, Duration::ZERO);
+    let queued = savings(100_000, &rtt);
+    assert!((39_800..=40_000).contains(&queued.absorbed), "four fifths of the window wait: {queued:?}");
+    assert_eq!(queued.span.as_millis(), 99);
+    assert_eq!(savings(30_000, &rtt).span.as_millis(), 49, "half of that queue is less than ten packets");
+    assert_eq!(Savings::of(Duration::ZERO, 100_000, MTU, &rtt).span, Duration::ZERO);
 }
 
 /// Deleted, a sender without a rate would be asked how much of it a train may hold.

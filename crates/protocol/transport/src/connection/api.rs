@@ -285,8 +285,8 @@ impl Connection {
     }
 
     /// For a caller that has many connections and wants to be woken seldom: what is paced leaves in trains of up to so much of
-    /// the rate, and the peer is asked to acknowledge as rarely. Trains stay within a quarter of the round trip, and within ten packets or
-    /// a quarter of the queue that stands on the path ([`recovery::pacer::Savings`]), or are as they would be without.
+    /// the rate, and the peer is asked to acknowledge as rarely. Trains stay within a quarter of the round trip and ten packets, or
+    /// half of a long queue that stands on the path ([`recovery::pacer::Savings`]), or are as they would be without.
     pub fn set_train_span(&mut self, span: Duration) {
         self.paths.set_train_span(span);
     }

@@ -248,7 +248,8 @@ impl Path {
 
     /// How much of its rate it may save up for a train, as far as the path permits.
     pub(super) fn set_train_span(&mut self, span: Duration) {
-        self.pacer.set_savings(Savings::of(span, self.congestion.window(), &self.rtt));
+        let (window, packet) = (self.congestion.window(), self.max_packet_size);
+        self.pacer.set_savings(Savings::of(span, window, packet, &self.rtt));
     }
 
     /// Bytes that leave before the sender looks at what has arrived: a part of the window, so that the peer receives one part

@@ -4,7 +4,8 @@
 //! asks. We ask for four acknowledgements a window, by count and by time, and for eight if the window is small, but never
 //! for one in more than 64 packets or later than 25 ms. In slow start it is sixteen a window, because HyStart++ wants eight
 //! samples of the round trip a round. It is eight as well where packets hardly wait and the window is what holds the flow back: the receiver keeps
-//! half of an acknowledgement's packets to itself on average, an eighth of the window with four, which a queue makes up for that is as long. Where the worker has many connections and wants to be woken seldom, it is four a window whatever its
+//! half of an acknowledgement's packets to itself on average, an eighth of the window with four, which a queue makes up for that is as long. Where the worker has many connections and wants to be woken seldom, it is as
+//! rarely as that, but twice a window, whatever its
 //! size and however late: the window opens by what is acknowledged, so that acknowledgements are as rare as trains are long. What is
 //! asked for holds until the count, the delay or the round trip has doubled or halved; there is one request on its way at most.
 //!
@@ -42,6 +43,8 @@ const DEFAULT_MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
 /// Acknowledgements a window, and a round trip, that are asked for.
 const PARTS: u64 = 4;
+/// The same for a worker that wants to be woken seldom.
+const LEAST_PARTS: u64 = 2;
 /// Acknowledgements a window in slow start: twice what HyStart++ needs a round. Source: RFC 9406 §4.3.
 const SLOW_START_PARTS: u64 = 16;
 /// The same for a window of less than this many packets, or one that fills no queue: it is short of every round trip that is prolonged, and there is
@@ -77,12 +80,13 @@ struct Terms {
 }
 
 impl Terms {
-    /// What suits a window of this many packets, acknowledged in `parts`, of a peer that cannot wait for less than `floor`, and a
+    /// What suits a window of this many packets, acknowledged in `parts` at least, of a peer that cannot wait for less than `floor`, and a
     /// worker that wants to be woken once in `span`.
     fn of(window: u64, parts: u64, rtt: Duration, [floor, span]: [Duration; 2]) -> Terms {
         //= ack-frequency/4#3
-        let is_small = window < FEW && span <= rtt / SMALL_WINDOW_PARTS;
-        let of_rtt = if is_small { SMALL_WINDOW_PARTS } else { PARTS };
+        let usual = if window < FEW { SMALL_WINDOW_PARTS } else { PARTS };
+        let of_span = rtt.as_nanos().checked_div(span.as_nanos()).unwrap_or(usual);
+        let of_rtt = of_span.clamp(LEAST_PARTS, usual);
         let delay = (rtt / of_rtt).min(LONGEST.max(span)).max(floor);
         Terms {
             every: (window / parts.max(of_rtt)).clamp(LEAST_EVERY, MOST_EVERY),
@@ -255,7 +259,7 @@ impl AckFrequency {
         } else if wanted.span.is_zero() && congestion.in_use() != Algorithm::Bbr && waits_hardly(rtt, floor) {
             SMALL_WINDOW_PARTS
         } else {
-            PARTS
+            LEAST_PARTS
         };
         self.consider(Terms::of(window, parts, rtt.smoothed(), [floor, wanted.span]));
     }

@@ -16,7 +16,7 @@ fn negotiated() -> AckFrequency {
 }
 
 fn window(packets: u64, rtt_ms: u64) -> Terms {
-    Terms::of(packets, PARTS, MS * rtt_ms, [MS, Duration::ZERO])
+    Terms::of(packets, LEAST_PARTS, MS * rtt_ms, [MS, Duration::ZERO])
 }
 
 /// Writes what is owed; how many ACK_FREQUENCY frames that were.
@@ -40,12 +40,12 @@ fn asks(sequence: u64, delay_us: u64) -> frame::AckFrequency {
 #[test]
 fn what_is_asked_for_follows_window_and_round_trip_within_bounds() {
     for (packets, parts, rtt_ms, every, delay_ms, reordering) in [
-        (100, PARTS, 20, 25, 5, 3),
+        (100, LEAST_PARTS, 20, 25, 5, 3),
         (100, SLOW_START_PARTS, 32, 6, 8, 3),
-        (100_000, PARTS, 1_000, 64, 25, 3),
-        (63, PARTS, 32, 7, 4, 3),
-        (2, PARTS, 4, 2, 1, 3),
-        (0, PARTS, 0, 2, 1, 1),
+        (100_000, LEAST_PARTS, 1_000, 64, 25, 3),
+        (63, LEAST_PARTS, 32, 7, 4, 3),
+        (2, LEAST_PARTS, 4, 2, 1, 3),
+        (0, LEAST_PARTS, 0, 2, 1, 1),
     ] {
         let terms = Terms::of(packets, parts, MS * rtt_ms, [MS, Duration::ZERO]);
         assert_eq!(
@@ -54,7 +54,7 @@ fn what_is_asked_for_follows_window_and_round_trip_within_bounds() {
             "{terms:?}"
         );
     }
-    let slow_timer = Terms::of(100, PARTS, MS, [MS * 20, Duration::ZERO]);
+    let slow_timer = Terms::of(100, LEAST_PARTS, MS, [MS * 20, Duration::ZERO]);
     assert_eq!(
         (slow_timer.delay, slow_timer.reordering),
         (MS * 20, 1),
@@ -66,19 +66,20 @@ fn what_is_asked_for_follows_window_and_round_trip_within_bounds() {
 #[test]
 fn a_worker_with_many_connections_asks_for_fewer() {
     let terms = |span_ms| {
-        let terms = Terms::of(40, PARTS, MS * 240, [MS, MS * span_ms]);
+        let terms = Terms::of(40, LEAST_PARTS, MS * 240, [MS, MS * span_ms]);
         (terms.every, terms.delay, terms.reordering)
     };
     assert_eq!(terms(0), (5, MS * 25, 3));
     assert_eq!(terms(30), (5, MS * 30, 3), "not much longer than anyway");
     assert_eq!(terms(60), (10, MS * 60, 3), "four a window");
+    assert_eq!(terms(900), (20, MS * 120, 3), "two at least");
     let in_slow_start = Terms::of(400, SLOW_START_PARTS, MS * 240, [MS, MS * 60]);
     assert_eq!(in_slow_start.every, 25, "HyStart++ gets its samples");
     let mut ours = negotiated();
-    ours.consider(Terms::of(400, PARTS, MS * 240, [MS, Duration::ZERO]));
+    ours.consider(Terms::of(400, LEAST_PARTS, MS * 240, [MS, Duration::ZERO]));
     assert_eq!(write(&mut ours), 1);
     ours.on_acked(0);
-    ours.consider(Terms::of(400, PARTS, MS * 240, [MS, MS * 60]));
+    ours.consider(Terms::of(400, LEAST_PARTS, MS * 240, [MS, MS * 60]));
     assert!(ours.wants(), "the delay is another, although count and round trip are not");
     assert_eq!(ours.peer_max_ack_delay(), MS * 60, "probe timeouts heed it");
 }
