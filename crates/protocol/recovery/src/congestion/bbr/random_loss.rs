@@ -2,7 +2,7 @@
 //! after round, although a lower rate loses as much.
 //!
 //! A round that loses opens a question: is it the rate? The answer to it, as the draft has it, lowers the rate. Once the flow sends no
-//! faster than the path delivered in the round that opened the question, and still loses half as much and more, without a queue, the
+//! faster than the path delivered in that round or a later one, and still loses half as much and more, without a queue, the
 //! losses are random. From then on so much loss is borne, and half as much again, and what the draft bears; more opens
 //! the question anew. A queue closes it: losses beside which all packets wait are those of a queue that is full.
 //!
@@ -60,7 +60,7 @@ pub(super) struct RandomLoss {
     shortest: Duration,
     /// The round before this one; `None` if too little was sent in it.
     last: Option<LossRound>,
-    /// What the path delivered a second in the round that opened the question, and the share of that round that was lost.
+    /// What the path has delivered a second at most since the question was opened, and the share of the first round that was lost.
     question: Option<(u64, u64)>,
     /// The share that is lost whatever the rate.
     share: u64,
@@ -162,7 +162,11 @@ impl RandomLoss {
                 }
                 self.share == 0
             }
-            Some(_) => true,
+            Some((rate, first)) => {
+                // The round that opened it may have had little to send.
+                self.question = Some((rate.max(delivered), first));
+                true
+            }
             None => {
                 self.question = Some((delivered, share));
                 true
@@ -213,6 +217,20 @@ mod tests {
             assert!(round(&mut queue, 10, (900, 900), 44));
         }
         assert_eq!(queue.borne(), 0);
+    }
+
+    /// Deleted, a question of a round that had little to send would lower the rate round after round, down to what that one had.
+    #[test]
+    fn what_a_later_round_delivers_can_be_the_answer() {
+        let mut losses = RandomLoss::new();
+        assert!(round(&mut losses, 3, (1_000, 130), 40), "the first, which had little to send");
+        assert!(round(&mut losses, 3, (1_000, 970), 40));
+        assert!(!round(&mut losses, 3, (970, 940), 40), "no faster than the path has delivered");
+        let mut policed = RandomLoss::new();
+        for (bound, delivered) in [(1_000, 130), (1_000, 200), (700, 200), (490, 200), (343, 200), (240, 200)]
+        {
+            assert!(round(&mut policed, 100 - 100 * delivered / bound, (bound, delivered), 40), "{bound}");
+        }
     }
 
     #[test]
