@@ -127,7 +127,7 @@ impl From<Option<Ratio>> for Cell {
 pub struct Plot {
     /// What it shows.
     pub title: String,
-    /// Bars or lines.
+    /// Bars, lines or a heat map.
     pub kind: PlotKind,
     /// The horizontal axis. Bars have none but for its label.
     pub x: Axis,
@@ -158,7 +158,13 @@ pub enum PlotKind {
     Lines,
     /// The same, but the points of the series with these names are events, which nothing joins.
     LinesAndMarks(Vec<String>),
+    /// A row for each of these names, a column for each series, and in each cell, by colour, how many times the best of its row
+    /// the figure is; `x` of a point is the row's place in the list, [`NEVER`] stands for what did not come.
+    Heat(Vec<String>),
 }
+
+/// How many times the best of its row something is in a heat map that did not come. JSON has no infinity.
+pub const NEVER: f64 = 1e9;
 
 /// An axis.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! Pictures of figures, as SVG: bars with whiskers, and lines.
+//! Pictures of figures, as SVG: bars with whiskers, lines, and heat maps.
 //!
 //! Drawn by the library plotters, which writes SVG and needs no fonts. The colours follow the reader's light or dark by a
 //! style sheet; what was published by others is grey. Nothing in a picture has an id, this many fit on one page.
@@ -8,12 +8,14 @@
 
 mod axis;
 mod bars;
+mod heat;
 mod ink;
 mod lines;
 mod sheet;
 
 use crate::model::{Plot, PlotGrid, PlotKind};
 use bars::Bars;
+use heat::Heat;
 use ink::Ink;
 use lines::Lines;
 use sheet::{Failure, LegendLine, Sheet};
@@ -107,6 +109,15 @@ fn draw(
             let sheet = Sheet::new(&mut buffer, width, height);
             titled(&sheet, plot, heading)?;
             bars.draw(&sheet, top)?;
+            sheet.area.present()?;
+            height
+        }
+        PlotKind::Heat(rows) => {
+            let heat = Heat::new(plot, rows, width);
+            let height = top + heat.height(width);
+            let sheet = Sheet::new(&mut buffer, width, height);
+            titled(&sheet, plot, heading)?;
+            heat.draw(&sheet, top)?;
             sheet.area.present()?;
             height
         }

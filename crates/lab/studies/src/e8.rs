@@ -96,7 +96,8 @@ fn blocks(senders: &[Sender], results: &[CellResult], compared: &[Compared]) -> 
         words::beside_simulator(compared),
     ];
     let tables = tables.into_iter().filter(|table| !table.rows.is_empty()).map(Block::Table);
-    tables.chain([Block::Plot(words::near(senders, results))]).chain(drawn(results)).collect()
+    let plots = [words::heat(senders, results), words::near(senders, results)].map(Block::Plot);
+    tables.chain(plots).chain(drawn(results)).collect()
 }
 
 /// A plot of the rate of each sender over the cells that [`DRAWN`] names.

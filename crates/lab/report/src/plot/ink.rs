@@ -25,13 +25,15 @@ pub(super) enum Ink {
     Series(usize),
     /// The same as a line, which is broken from the seventh on.
     SeriesLine(usize),
+    /// A cell of a heat map, by its step.
+    Heat(usize),
 }
 
 /// How many series differ by colour.
 const COLOURS: usize = 6;
 
 /// Light and dark colour of each ink, in the order of its place.
-const TABLE: [(u32, u32); 10] = [
+const TABLE: [(u32, u32); 15] = [
     (0x1D_23_2B, 0xE6_E9_ED),
     (0x5B_65_72, 0x9A_A4_B1),
     (0xE1_E5_EA, 0x2E_35_3E),
@@ -42,10 +44,17 @@ const TABLE: [(u32, u32); 10] = [
     (0xB8_5C_96, 0xE0_9A_C6),
     (0xE6_9F_00, 0xF3_C3_55),
     (0x56_B4_E9, 0xA6_DA_F8),
+    (0xD2_EB_DD, 0x1F_4A_38),
+    (0xFF_F1_C2, 0x55_4A_20),
+    (0xFB_D5_85, 0x70_55_1C),
+    (0xF3_A6_5E, 0x8F_50_1E),
+    (0xE0_75_62, 0xA5_3E_30),
 ];
 
 /// Where the series begin in the table.
 const FIRST_SERIES: usize = 4;
+/// Where the steps of heat maps do.
+const FIRST_HEAT: usize = FIRST_SERIES + COLOURS;
 
 impl Ink {
     /// Of the series at `place`, for areas and markers.
@@ -77,6 +86,7 @@ impl Ink {
             Ink::Grid => 2,
             Ink::Published | Ink::PublishedLine => 3,
             Ink::Series(place) | Ink::SeriesLine(place) => FIRST_SERIES + place % COLOURS,
+            Ink::Heat(step) => FIRST_HEAT + step,
         }
     }
 
@@ -128,12 +138,13 @@ mod tests {
         let series = (0..12).flat_map(|place| [Ink::Series(place), Ink::SeriesLine(place)]);
         let all =
             [Ink::Text, Ink::Muted, Ink::Grid, Ink::Published, Ink::PublishedLine].into_iter().chain(series);
+        let all = all.chain((0..5).map(Ink::Heat));
         let mut seen = std::collections::BTreeMap::new();
         for ink in all {
             let RGBColor(red, green, blue) = ink.colour();
             let as_drawn = (ink.place(), ink.is_broken());
             assert_eq!(*seen.entry((red, green, blue)).or_insert(as_drawn), as_drawn, "{ink:?}");
         }
-        assert_eq!(seen.len(), 4 + 1 + 6 + 6);
+        assert_eq!(seen.len(), 4 + 1 + 6 + 6 + 5);
     }
 }

@@ -9,7 +9,7 @@ use plotters::coord::Shift;
 use plotters::element::{PathElement, Polygon, Rectangle};
 use plotters::prelude::{DrawingArea, IntoDrawingArea as _};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color as _, FontDesc, FontFamily, FontStyle, TextStyle};
+use plotters::style::{Color as _, FontDesc, FontFamily, FontStyle, FontTransform, TextStyle};
 
 /// Units per pixel.
 pub(super) const TENTHS: f64 = 10.0;
@@ -79,6 +79,13 @@ impl<'a> Sheet<'a> {
     pub(super) fn text(&self, text: &str, at: (f64, f64), ink: Ink, anchor: Anchor) -> Result<(), Failure> {
         let anchor = if matches!(anchor, Anchor::Left) { HPos::Left } else { HPos::Right };
         let style = font(ink, FontStyle::Normal).pos(Pos::new(anchor, VPos::Center));
+        Ok(self.area.draw_text(text, &style, (tenths(at.0), tenths(at.1)))?)
+    }
+
+    /// A text that is read upwards, from `at` on.
+    pub(super) fn upright(&self, text: &str, at: (f64, f64), ink: Ink) -> Result<(), Failure> {
+        let style = font(ink, FontStyle::Normal).transform(FontTransform::Rotate270);
+        let style = style.pos(Pos::new(HPos::Left, VPos::Center));
         Ok(self.area.draw_text(text, &style, (tenths(at.0), tenths(at.1)))?)
     }
 

@@ -54,6 +54,29 @@ fn every_bar_is_there_with_its_whisker_and_published_ones_are_grey() {
     }
 }
 
+/// Deleted, a figure could have the colour of a better one, or what did not come that of the best.
+#[test]
+fn a_heat_map_has_a_colour_for_each_figure() {
+    let column = |name: &str, figures: [f64; 3]| {
+        let points = figures.iter().enumerate().map(|(row, figure)| point(row as f64, *figure));
+        Series { name: name.to_owned(), points: points.collect(), ..Series::default() }
+    };
+    let plot = Plot {
+        title: "Times".to_owned(),
+        kind: PlotKind::Heat(["clean", "1 % loss", "30 % loss"].map(str::to_owned).to_vec()),
+        series: vec![column("auto", [1.0, 1.1, 1.49]), column("other", [2.0, 4.9, crate::model::NEVER])],
+        ..Plot::default()
+    };
+    let svg = inlined(&plot, Width::Wide);
+    // A patch of the legend for each colour.
+    for (class, patches) in [(10, 1 + 2), (11, 1 + 1), (12, 1 + 1), (13, 1 + 1), (14, 1 + 1)] {
+        assert_eq!(count(&svg, &format!("class=\"f{class}\"")), patches, "{class}: {svg}");
+    }
+    for text in ["30 % loss", "auto", "1.49", "–", "rotate(270"] {
+        assert!(svg.contains(text), "{text} is missing: {svg}");
+    }
+}
+
 #[test]
 fn lines_are_drawn_on_every_scale() {
     for (scale, label) in [(Scale::Linear, "100"), (Scale::Logarithmic, "90"), (Scale::Percentile, "99 %")] {

@@ -1,10 +1,10 @@
 //! The study of bad networks, made anew: `cargo xtask networks`.
 //!
-//! Writes README.md and results.json into the directory that it is given. Cells are shared out among the machine's cores; what
+//! Writes README.md, heat.svg and results.json into the directory that it is given. Cells are shared out among the machine's cores; what
 //! comes out does not depend on that.
 
 use recovery::congestion::Algorithm;
-use sim::networks::{ALGORITHMS, Cell, Record, Work, cells, from_json, measure, name, page, to_json};
+use sim::networks::{ALGORITHMS, Cell, Record, Work, cells, from_json, heat, measure, name, page, to_json};
 use sim::revision;
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const HELP: &str = "\
 usage: networks DIRECTORY [--again] [--only WORD] [--seeds NUMBER] [--threads NUMBER]
 
-Runs downloads over simulated bad links, by each congestion controller, and writes DIRECTORY/README.md and results.json.
+Runs downloads over simulated bad links, by each congestion controller, and writes DIRECTORY/README.md, heat.svg and results.json.
 Takes some minutes. Example: cargo xtask networks, which is
   cargo run --release -p tercel-sim --bin networks -- docs/networks
---again     runs nothing: makes the page anew from DIRECTORY/results.json
+--again     runs nothing: makes page and picture anew from DIRECTORY/results.json
 --only      runs only contests whose axis, cell, work or controller contains WORD; prints instead of writing. May be repeated: all must match
 --seeds     so many seeds instead of 5
 --threads   on so many threads instead of one for each core";
@@ -79,7 +79,7 @@ fn act(options: &Options) -> Result<(), String> {
         let value = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         let (revision, seeds, records) =
             from_json(&value).ok_or("not what this program writes: run it without --again")?;
-        return write(&directory.join("README.md"), &page(&revision, &seeds, &records));
+        return write_page(directory, (&revision, &seeds), &records);
     }
     let revision = revision(&["Cargo.lock", "crates"]);
     let records = run_all(options)?;
@@ -88,8 +88,14 @@ fn act(options: &Options) -> Result<(), String> {
         return Ok(());
     }
     std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-    write(&directory.join("README.md"), &page(&revision, &options.seeds, &records))?;
+    write_page(directory, (&revision, &options.seeds), &records)?;
     write(&path, &to_json(&revision, &options.seeds, &records))
+}
+
+/// The page with its picture.
+fn write_page(directory: &Path, (revision, seeds): (&str, &[u64]), records: &[Record]) -> Result<(), String> {
+    write(&directory.join("heat.svg"), &report::plot::svg(&heat(records)))?;
+    write(&directory.join("README.md"), &page(revision, seeds, records))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {

@@ -7,12 +7,13 @@
 //! | work.rs | what is downloaded |
 //! | run.rs | one download: how long it took, and what it cost |
 //! | record.rs | a cell's downloads over several seeds as one record, also as JSON |
-//! | page.rs | the page of the study |
+//! | page.rs, heat.rs | the page of the study, and its picture |
 //!
 //! `cargo xtask networks` runs it whole and writes docs/networks; tests/networks.rs holds floors for a part of it.
 
 pub mod beside;
 mod cell;
+mod heat;
 mod link_profile;
 mod page;
 mod record;
@@ -22,6 +23,7 @@ mod work;
 
 pub use beside::{Beside, beside_bulk};
 pub use cell::{Axis, Cell, cells};
+pub use heat::heat;
 pub use link_profile::{AckPath, Changes, NetworkProfile};
 pub use page::page;
 pub use record::{ALGORITHMS, Record, from_json, measure, name, to_json};

@@ -29,7 +29,7 @@ pub fn page(revision: &str, seeds: &[u64], records: &[Record]) -> String {
 }
 
 /// The records of a cell and a work, by both.
-fn contests<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Vec<&'a Record>> {
+pub(super) fn contests<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Vec<&'a Record>> {
     let mut order: Vec<(&str, &str, &str)> = Vec::new();
     let mut by_key: BTreeMap<(&str, &str, &str), Vec<&Record>> = BTreeMap::new();
     for record in records {
@@ -44,7 +44,7 @@ fn contests<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Vec<&'a Re
 }
 
 /// The least time of a contest among the controllers that do not choose; among all where none of those is there.
-fn best(contest: &[&Record]) -> f64 {
+pub(super) fn best(contest: &[&Record]) -> f64 {
     let least = |records: &mut dyn Iterator<Item = &&Record>| {
         records.map(|record| record.time_ms).fold(f64::INFINITY, f64::min)
     };
@@ -162,6 +162,8 @@ const METHOD: &str = "
 - Sent twice for nothing: packets declared lost that were not, of those sent, in the same order.
 
 ## Figures
+
+![Time over the best fixed controller's](heat.svg)
 
 The best time of a row is bold; the others have their ratio to it. That of auto, which begins as CUBIC and becomes BBR by evidence
 (decision 023), is to the best of the four others: its regret.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use report::model::{Axis, Cell, Plot, PlotKind, Point, Row, Series, Table};
+use report::model::{Axis, Cell, NEVER, Plot, PlotKind, Point, Row, Series, Table};
 use sim::networks::beside::{APART, COUNT, SMALL};
 
 use super::answers::Answers;
@@ -212,6 +212,24 @@ pub(super) fn near(senders: &[Sender], results: &[CellResult]) -> Plot {
         x: Axis::default(),
         y: Axis { label: "cells".to_owned(), ..Axis::default() },
         series: vec![series],
+    }
+}
+
+/// The same as [`ratios`], as colours.
+pub(super) fn heat(senders: &[Sender], results: &[CellResult]) -> Plot {
+    let column = |sender: &Sender| {
+        let point = |(row, cell): (usize, &CellResult)| {
+            let ratio = cell.ratio(&sender.name, anybody)?;
+            Some(Point { x: row as f64, y: ratio.min(NEVER), interval: None })
+        };
+        let points = results.iter().enumerate().filter_map(point).collect();
+        Series { name: sender.name.clone(), points, ..Series::default() }
+    };
+    Plot {
+        title: "Time over the best sender's of the cell".to_owned(),
+        kind: PlotKind::Heat(results.iter().map(|cell| cell.name.clone()).collect()),
+        series: senders.iter().map(column).collect(),
+        ..Plot::default()
     }
 }
 
