@@ -102,33 +102,26 @@ fn draw(
     let width = size.pixels();
     let top = if heading == Heading::Title { TITLE } else { 0.0 };
     let mut buffer = String::new();
+    let mut on_sheet = |figures: f64, draw: &dyn Fn(&Sheet<'_>) -> Result<(), Failure>| {
+        let height = top + figures;
+        let sheet = Sheet::new(&mut buffer, width, height);
+        titled(&sheet, plot, heading)?;
+        draw(&sheet)?;
+        sheet.area.present()?;
+        Ok::<f64, Failure>(height)
+    };
     let height = match &plot.kind {
         PlotKind::Bars(names) => {
             let bars = Bars::new(plot, names, entries(plot), width);
-            let height = top + bars.height(width);
-            let sheet = Sheet::new(&mut buffer, width, height);
-            titled(&sheet, plot, heading)?;
-            bars.draw(&sheet, top)?;
-            sheet.area.present()?;
-            height
+            on_sheet(bars.height(width), &|sheet| bars.draw(sheet, top))?
         }
         PlotKind::Heat(rows) => {
             let heat = Heat::new(plot, rows, width);
-            let height = top + heat.height(width);
-            let sheet = Sheet::new(&mut buffer, width, height);
-            titled(&sheet, plot, heading)?;
-            heat.draw(&sheet, top)?;
-            sheet.area.present()?;
-            height
+            on_sheet(heat.height(width), &|sheet| heat.draw(sheet, top))?
         }
         PlotKind::Lines | PlotKind::LinesAndMarks(_) => {
             let lines = Lines::new(plot, beside, entries(plot), size);
-            let height = top + lines.height();
-            let sheet = Sheet::new(&mut buffer, width, height);
-            titled(&sheet, plot, heading)?;
-            lines.draw(&sheet, top)?;
-            sheet.area.present()?;
-            height
+            on_sheet(lines.height(), &|sheet| lines.draw(sheet, top))?
         }
     };
     let body = buffer.split_once('>').map_or("", |(_, body)| body);

@@ -1,6 +1,6 @@
 //! Study E8: downloads over bad networks by real processes, tercel's controllers beside other implementations and the kernel's TCP.
 //!
-//! The simulator's study (`cargo xtask networks`, docs/networks) has tercel alone, and virtual time. This one takes thirty of its
+//! The simulator's study (`cargo xtask networks`, docs/networks) has tercel alone, and virtual time. This one takes 38 of its
 //! cells into network namespaces that an emulated link joins (docs/decisions/004), with the same model of the link. One client for
 //! all: what differs is who sends. Rounds go over all cells, so that an interrupted run has every cell less often, not half of
 //! them. Nearly all of the time is waiting, so several downloads run at a time, each on a link of its own.

@@ -5,7 +5,6 @@
 
 use super::error::ConfigError;
 use super::identity::Identity;
-use crate::hello::CertificateWish;
 use aws_lc_rs::digest::{Context, SHA256};
 use rustls::SignatureScheme;
 use rustls::pki_types::DnsName;
@@ -89,16 +88,9 @@ impl Identities {
         self.default.iter().chain(self.named.values().flatten()).any(|certified| is_slow(certified))
     }
 
-    /// Whether the key that a client gets a signature of takes long. What cannot be told counts as slow.
-    pub(super) fn sign_slowly(&self, wish: Option<&CertificateWish<'_>>) -> bool {
-        let Some(CertificateWish { name, schemes }) = wish else { return true };
-        self.choose(*name, schemes).is_some_and(|certified| is_slow(certified))
-    }
-
-    /// As [`Identities::sign_slowly`], where rustls has read the ClientHello.
-    pub(super) fn sign_slowly_for(&self, hello: &ClientHello<'_>) -> bool {
-        self.choose(hello.server_name(), hello.signature_schemes())
-            .is_some_and(|certified| is_slow(certified))
+    /// Whether the key takes long that a client gets a signature of which asks for `name` and can check signatures of `schemes`.
+    pub(super) fn sign_slowly(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> bool {
+        self.choose(name, schemes).is_some_and(|certified| is_slow(certified))
     }
 
     /// The certificates for a client that asks for `name`.

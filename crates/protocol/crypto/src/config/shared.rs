@@ -4,7 +4,7 @@
 
 use super::identities::Identities;
 use super::identity::Identity;
-use crate::hello;
+use crate::hello::{self, CertificateWish};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -61,16 +61,17 @@ impl SharedIdentities {
     }
 
     /// Whether the answer to a whole ClientHello, with its header, may need a signature that takes long. A ticket in it is not looked
-    /// at: whether rustls accepts it, rustls alone can say.
+    /// at: whether rustls accepts it, rustls alone can say. What cannot be read counts as slow.
     pub(crate) fn sign_slowly(&self, hello: &[u8]) -> bool {
         let held = self.held();
-        held.has_slow_keys && held.identities.sign_slowly(hello::certificate_wish(hello).as_ref())
+        let is_slow = |wish: CertificateWish<'_>| held.identities.sign_slowly(wish.name, &wish.schemes);
+        held.has_slow_keys && hello::certificate_wish(hello).is_none_or(is_slow)
     }
 
     /// As [`SharedIdentities::sign_slowly`], where rustls has read the ClientHello.
     pub fn sign_slowly_for(&self, hello: &ClientHello<'_>) -> bool {
         let held = self.held();
-        held.has_slow_keys && held.identities.sign_slowly_for(hello)
+        held.has_slow_keys && held.identities.sign_slowly(hello.server_name(), hello.signature_schemes())
     }
 
     /// A digest of names and certificates.
