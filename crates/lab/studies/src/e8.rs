@@ -9,6 +9,7 @@ mod answers;
 mod lane;
 mod plan;
 mod requests;
+mod second;
 mod sender;
 mod simulated;
 #[cfg(test)]
@@ -69,15 +70,18 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         None => simulated::compare(&plan, &results, context),
         Some(_) => Vec::new(),
     };
+    let again = second::visits(&results);
     let mut notes = absent;
-    notes.extend(words::notes(&results));
+    notes.extend(words::notes(results.iter().chain(&again)));
+    let mut findings = words::findings(&senders, &results, &compared);
+    findings.extend(second::findings(&senders, &results, &again));
     Ok(Study {
         id: "e8".to_owned(),
         title: "Bad networks, with real processes".to_owned(),
         question: "How long do downloads take over bad networks, by whom they are sent, and does the simulator say the same?".to_owned(),
         method: words::method(&plan),
-        findings: words::findings(&senders, &results, &compared),
-        blocks: blocks(&senders, &results, &compared),
+        findings,
+        blocks: blocks(&senders, &results, (&again, &compared)),
         notes,
         problem: problem.map(crate::contestants::words::problem),
         seconds: cpu::clock_seconds() - began,
@@ -86,10 +90,15 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
 }
 
 /// Tables and plots in the order in which they are read; what nothing is known of is left out.
-fn blocks(senders: &[Sender], results: &[CellResult], compared: &[Compared]) -> Vec<Block> {
+fn blocks(
+    senders: &[Sender],
+    results: &[CellResult],
+    (again, compared): (&[CellResult], &[Compared]),
+) -> Vec<Block> {
     let tables = [
         words::times(senders, results),
         words::ratios(senders, results),
+        second::table(senders, again),
         words::requests(senders, results),
         words::queues(senders, results),
         words::standings(senders, results),

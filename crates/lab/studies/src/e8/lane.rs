@@ -25,9 +25,22 @@ pub(super) struct Attempt {
     pub(super) queue: QueueWait,
     /// The small requests beside it, where there were any.
     pub(super) requests: Option<SmallRequests>,
+    /// The same download once more, over a new connection to the same server right after this one, where there was any.
+    pub(super) second: Option<SecondVisit>,
     /// What the sender did meanwhile: too much for the results of a thousand downloads.
     #[serde(skip)]
     pub(super) course: Vec<Interval>,
+}
+
+/// A download of a client that comes again; figures as in [`Attempt`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct SecondVisit {
+    pub(super) seconds: Option<f64>,
+    pub(super) fault: Option<String>,
+    /// Frames that the emulator missed since the first one was over.
+    pub(super) missed: u64,
+    /// The emulator's latest frame of both.
+    pub(super) worst_late_ms: f64,
 }
 
 /// How long datagrams waited in the queue of the bottleneck until their first bit was sent, in milliseconds.

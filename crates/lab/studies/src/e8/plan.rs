@@ -193,6 +193,12 @@ impl PlannedCell {
         self.work != Work::Large || round.is_multiple_of(ROUNDS_OF_LARGE)
     }
 
+    /// Whether a client comes again: small downloads, whose time is their beginning. An outage is over by then, and the link another.
+    pub(super) fn is_visited_twice(&self) -> bool {
+        let is_small = matches!(self.work, Work::Page | Work::Megabyte);
+        is_small && self.beside == Beside::Nothing && self.cell.profile.silence().is_none()
+    }
+
     /// In how many of so many rounds it is measured.
     pub(super) fn times(&self, rounds: usize) -> usize {
         (0..rounds).filter(|round| self.is_due(*round)).count()

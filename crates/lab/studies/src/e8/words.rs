@@ -16,17 +16,22 @@ const AUTO: &str = "tercel auto";
 
 /// What is said of an attempt while the study runs.
 pub(super) fn line(attempt: &Attempt, limit: Duration) -> String {
-    let mut line = match (&attempt.seconds, &attempt.fault) {
+    let took = |seconds: Option<f64>, fault: &Option<String>| match (seconds, fault) {
         (Some(seconds), _) => format!("{seconds:8.3} s"),
         (None, Some(fault)) => format!("failed: {fault}"),
         (None, None) => format!("not there after {:.0} s", limit.as_secs_f64()),
     };
+    let mut line = took(attempt.seconds, &attempt.fault);
     line.push_str(&format!("; {:.1} ms in the queue", attempt.queue.mean_ms));
     if let Some(requests) = &attempt.requests {
         line.push_str(&format!("; requests {} and {}", latency(&requests.same), latency(&requests.other)));
     }
-    if attempt.missed > 0 {
-        line.push_str(&format!("; the emulator missed {} frames", attempt.missed));
+    if let Some(second) = &attempt.second {
+        line.push_str(&format!("; again {}", took(second.seconds, &second.fault).trim_start()));
+    }
+    let missed = attempt.missed + attempt.second.as_ref().map_or(0, |second| second.missed);
+    if missed > 0 {
+        line.push_str(&format!("; the emulator missed {missed} frames"));
     }
     line
 }
@@ -41,7 +46,7 @@ pub(super) fn method(plan: &Plan) -> Vec<String> {
             plan.seeds
         ),
         "Server, link emulator and client are real processes and threads in network namespaces made for the download: neither a server nor the \
-         kernel's TCP knows the path. Several downloads run at a time, each on a link of its own: two of a fast cell that loses nothing, \
+         kernel's TCP knows the path of a first visit. Several downloads run at a time, each on a link of its own: two of a fast cell that loses nothing, \
          five of another, six with requests beside; of 100 MB five at 100 Mbit/s, one at 500, or two where packets are lost."
             .to_owned(),
         "The link is the simulator's model (docs/networks says what strikes which direction), with three differences: rate and queue count whole \
@@ -66,14 +71,20 @@ pub(super) fn method(plan: &Plan) -> Vec<String> {
          was sent, the mean of a download's packets and what 99 of 100 did not exceed; medians over rounds. A policer has no queue."
             .to_owned(),
         "tercel: its five controllers; packets of 1,452 bytes of UDP payload, as for quinn, quiche, s2n-quic and quic-go, which have their \
-         libraries' default controllers; quiche's program does not pace. TCP: the kernel's, sent by nginx. Careful resume is off."
+         libraries' default controllers; quiche's program does not pace. TCP: the kernel's, sent by nginx."
+            .to_owned(),
+        "Second visits: where a page or 1 MB is downloaded, and the link does not fall silent, server and link stay, and right after the first \
+         download a new client makes the same one over a new connection: a page of the same site, minutes at most after the first. The first \
+         visit is the one of the first tables, and all that a sender can have learned of the path. What it makes of that is its own default: \
+         tercel remembers the path (docs/decisions/027), the kernel's TCP has its metrics. The client is a new process that keeps nothing, for \
+         all: no session is resumed, no token shown, and there is no 0-RTT. Where the first download was not there, there is no second."
             .to_owned(),
     ]
 }
 
-pub(super) fn notes(results: &[CellResult]) -> Vec<String> {
+pub(super) fn notes<'a>(results: impl Iterator<Item = &'a CellResult> + Clone) -> Vec<String> {
     let mut notes = Vec::new();
-    for cell in results {
+    for cell in results.clone() {
         if cell.missed() > 0 {
             notes.push(format!(
                 "NOT VALID, and in no count: {}. The emulator missed {} frames.",
@@ -89,8 +100,8 @@ pub(super) fn notes(results: &[CellResult]) -> Vec<String> {
                 .extend(faults.chain(left_out).map(|what| format!("{}, {}: {what}", cell.name, lane.sender)));
         }
     }
-    let attempts = || results.iter().flat_map(|cell| &cell.lanes).flat_map(|lane| &lane.attempts);
-    let missed: u64 = results.iter().map(CellResult::missed).sum();
+    let attempts = || results.clone().flat_map(|cell| &cell.lanes).flat_map(|lane| &lane.attempts);
+    let missed: u64 = results.clone().map(CellResult::missed).sum();
     let mut late: Vec<f64> = attempts().map(|attempt| attempt.worst_late_ms).collect();
     late.sort_by(f64::total_cmp);
     let at =
@@ -106,7 +117,7 @@ pub(super) fn notes(results: &[CellResult]) -> Vec<String> {
     notes
 }
 
-fn anybody(_: &str) -> bool {
+pub(super) fn anybody(_: &str) -> bool {
     true
 }
 
@@ -120,7 +131,7 @@ fn names(senders: &[Sender]) -> Vec<String> {
 }
 
 /// A row for each cell, a column for each sender.
-fn matrix(
+pub(super) fn matrix(
     (title, corner): (&str, &str),
     senders: &[Sender],
     results: &[CellResult],
@@ -312,33 +323,11 @@ pub(super) fn beside_simulator(compared: &[Compared]) -> Table {
 }
 
 pub(super) fn findings(senders: &[Sender], results: &[CellResult], compared: &[Compared]) -> Vec<String> {
-    let mut findings = Vec::new();
-    let others = others(senders);
-    let auto = Standing::of(results, AUTO, anybody);
-    if auto.cells > 0 {
-        findings.push(format!(
-            "{AUTO} is within 10 % of the best sender in {} of {} cells, and the best in {}.",
-            auto.near, auto.cells, auto.best
-        ));
-        let beside = |name: &str| name == AUTO || others.contains(&name);
-        let foreign = Standing::of(results, AUTO, beside);
-        findings.push(format!(
-            "Beside the other implementations alone it is within 10 % of the best in {} of {} cells, and the best in {}.",
-            foreign.near, foreign.cells, foreign.best
-        ));
-        findings.extend(lost(results, &others));
-        findings.extend(asked(results, &others));
+    let mut findings = auto_stands(senders, results);
+    if !findings.is_empty() {
+        findings.extend(asked(results, &others(senders)));
     }
-    for sender in senders.iter().filter(|sender| sender.name != AUTO) {
-        let standing = Standing::of(results, &sender.name, anybody);
-        if standing.cells > 0 {
-            findings.push(format!(
-                "{} is within 10 % of the best in {} of {} cells, the best in {}, not there in {}; it takes {:.2} of the best time on the \
-                 geometric mean.",
-                sender.name, standing.near, standing.cells, standing.best, standing.not_there, standing.mean
-            ));
-        }
-    }
+    findings.extend(others_stand(senders, results));
     if !compared.is_empty() {
         let agree = compared.iter().filter(|each| each.agrees()).count();
         findings.push(format!(
@@ -348,6 +337,44 @@ pub(super) fn findings(senders: &[Sender], results: &[CellResult], compared: &[C
         ));
     }
     findings
+}
+
+/// How auto stands, and who is faster where; nothing if it was not measured.
+pub(super) fn auto_stands(senders: &[Sender], results: &[CellResult]) -> Vec<String> {
+    let others = others(senders);
+    let auto = Standing::of(results, AUTO, anybody);
+    if auto.cells == 0 {
+        return Vec::new();
+    }
+    let beside = |name: &str| name == AUTO || others.contains(&name);
+    let foreign = Standing::of(results, AUTO, beside);
+    let mut findings = vec![
+        format!(
+            "{AUTO} is within 10 % of the best sender in {} of {} cells, and the best in {}.",
+            auto.near, auto.cells, auto.best
+        ),
+        format!(
+            "{AUTO} beside the other implementations alone is within 10 % of the best in {} of {} cells, and the best in {}.",
+            foreign.near, foreign.cells, foreign.best
+        ),
+    ];
+    findings.extend(lost(results, &others));
+    findings
+}
+
+/// How all but auto stand.
+pub(super) fn others_stand(senders: &[Sender], results: &[CellResult]) -> Vec<String> {
+    let stands = |sender: &Sender| {
+        let standing = Standing::of(results, &sender.name, anybody);
+        (standing.cells > 0).then(|| {
+            format!(
+                "{} is within 10 % of the best in {} of {} cells, the best in {}, not there in {}; it takes {:.2} of the best time on the \
+                 geometric mean.",
+                sender.name, standing.near, standing.cells, standing.best, standing.not_there, standing.mean
+            )
+        })
+    };
+    senders.iter().filter(|sender| sender.name != AUTO).filter_map(stands).collect()
 }
 
 /// What small requests take beside a download of auto's, and beside that of another implementation which delays them least.
