@@ -13,13 +13,10 @@
     reason = "one argument for all: each function's contract, which is that of the one at the end of the file that calls it"
 )]
 
-use super::ghash::{Products, multiply};
-use super::material::{Material, POWERS};
+use super::ghash::{LOWER, Products, UPPER, multiply};
+use super::material::{CHUNK, Material, POWERS};
 use super::vector::Vector;
 use core::arch::x86_64::*;
-
-/// Vectors of a chunk.
-pub(super) const CHUNK: usize = 8;
 
 /// How far ahead of what is encrypted data is fetched into the cache, in bytes: two packets, so that a packet's data is there when the
 /// packet begins. Data from a file is in no cache, and the CPU's own prefetch begins anew with each packet. docs/decisions/021 has the
@@ -207,6 +204,22 @@ unsafe fn rounds<V: Vector, const N: usize, const M: usize>(
     }
 }
 
+/// A round, and beside it the product of a vector of a chunk, which is the one at `at`; so is the round.
+#[inline(always)]
+unsafe fn round_and_product<V: Vector, const N: usize, const M: usize, const HALF: i32>(
+    material: &Material,
+    (states, blocks): (&mut [V; N], &mut [__m128i; M]),
+    (at, vector): (usize, &V),
+    products: &mut Products<V>,
+) {
+    unsafe {
+        let material = renewed(material);
+        round(states, material.round_key(at));
+        round(blocks, material.round_key(at));
+        products.add(Products::of(vector.reverse(), material.power_in_chunk::<V, HALF>(at)));
+    }
+}
+
 /// All rounds but the last, and beside the first of them the hash of a chunk. Without a loop, because the chunk is in registers, and because two
 /// products are added by one instruction then.
 #[inline(always)]
@@ -219,15 +232,15 @@ unsafe fn rounds_and_hash<V: Vector, const N: usize, const M: usize>(
 ) -> __m128i {
     unsafe {
         let mut products = Products::none();
-        let [first, others @ ..] = chunk;
-        for (at, vector) in (1..).zip(others) {
-            let material = renewed(material);
-            round(states, material.round_key(at));
-            round(blocks, material.round_key(at));
-            products.add(Products::of(vector.reverse(), material.power((CHUNK - at) * V::BLOCKS)));
+        let [first, second, others @ ..] = chunk;
+        round_and_product::<V, N, M, UPPER>(material, (states, blocks), (1, second), &mut products);
+        for (at, [even, odd]) in (2..).step_by(2).zip(others.as_chunks().0) {
+            round_and_product::<V, N, M, LOWER>(material, (states, blocks), (at, even), &mut products);
+            round_and_product::<V, N, M, UPPER>(material, (states, blocks), (at + 1, odd), &mut products);
         }
         // The first block comes last: `hash` is the result of the chunk before, and takes its time.
-        products.add(Products::of(first.reverse().xor(V::first(hash)), material.power(CHUNK * V::BLOCKS)));
+        let power = material.power_in_chunk::<V, LOWER>(0);
+        products.add(Products::of(first.reverse().xor(V::first(hash)), power));
         rounds(material, CHUNK, states, blocks);
         products.reduce()
     }
@@ -322,14 +335,16 @@ impl<V: Vector> Tail<V> {
             // The lengths are the last block of all.
             let mut products = Products::of(lengths, material.power(1)).widen();
             let blocks = len.div_ceil(16);
-            let power = |at| renewed(material).power(blocks + 1 - at * V::BLOCKS);
+            // No closure: it would be a function without the instructions, which is called.
+            let highest = blocks + 1;
             let mut hash = V::first(hash);
             for (at, &state) in states[..N - 1].iter().enumerate() {
                 let place = at * V::BYTES;
                 let before = V::load(data.add(place));
                 let [after] = end(material, [state], source.add(place), data.add(place));
                 let x = if OPENS { before } else { after };
-                products.add(Products::of(x.reverse().xor(hash), power(at)));
+                let power = renewed(material).power(highest - at * V::BLOCKS);
+                products.add(Products::of(x.reverse().xor(hash), power));
                 hash = V::zero();
             }
             let place = (N - 1) * V::BYTES;
@@ -339,7 +354,8 @@ impl<V: Vector> Tail<V> {
             let after = states[N - 1].last_round(V::splat(key)).and(kept).xor(before);
             after.store_head(data, len);
             let x = if OPENS { before } else { after };
-            products.add(Products::of(x.and(kept).reverse().xor(hash), power(N - 1)));
+            let power = renewed(material).power(highest - (N - 1) * V::BLOCKS);
+            products.add(Products::of(x.and(kept).reverse().xor(hash), power));
             products.reduce().reverse().xor(mask)
         }
     }

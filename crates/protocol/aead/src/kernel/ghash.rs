@@ -23,11 +23,16 @@ pub(super) struct Products<V> {
     pub(super) upper: V,
 }
 
+/// The lower halves of blocks, for [`Power::sum`].
+pub(super) const LOWER: i32 = 0x00;
+/// The upper halves.
+pub(super) const UPPER: i32 = 0x10;
+
 /// A power of the hash key in each lane.
 #[derive(Clone, Copy)]
-pub(super) struct Power<V> {
+pub(super) struct Power<V, const HALF: i32 = LOWER> {
     pub(super) whole: V,
-    /// The sum of its halves, in the lower half.
+    /// The sum of its halves, in the half `HALF`.
     pub(super) sum: V,
 }
 
@@ -45,11 +50,11 @@ impl<V: Vector> Products<V> {
     }
 
     #[inline(always)]
-    pub(super) unsafe fn of(x: V, power: Power<V>) -> Self {
+    pub(super) unsafe fn of<const HALF: i32>(x: V, power: Power<V, HALF>) -> Self {
         unsafe {
             Products {
                 lower: x.multiply::<0x00>(power.whole),
-                sums: x.xor(x.swap()).multiply::<0x00>(power.sum),
+                sums: x.xor(x.swap()).multiply::<HALF>(power.sum),
                 upper: x.multiply::<0x11>(power.whole),
             }
         }

@@ -114,20 +114,25 @@ fn every_width_agrees_with_blocks_one_by_one() {
     let lengths: Vec<usize> = lengths.filter(|len| !cfg!(miri) || *len < 640).collect();
     for key_len in [16, 32] {
         let key: Vec<u8> = (0..key_len).map(|byte| byte * 7 + 1).collect();
-        let key = unsafe { Material::new(Instructions::Aes128Bits, &key) };
+        // Keys for each width are made by the same instructions.
+        let key = |width| unsafe { Material::new(width, &key) };
+        let one = &key(Instructions::Aes128Bits);
+        let two = &key(Instructions::Vaes256Bits);
+        let four = &key(Instructions::Vaes512Bits);
         for &len in &lengths {
             let header = len % 33;
             let tag = header + len;
             let packet: Vec<u8> = (0..tag + crate::TAG_LEN).map(|at| (at * 131 / 8) as u8).collect();
-            let sealed = unsafe { done::<__m128i, false>(&key, &packet, header) };
+            let sealed = unsafe { done::<__m128i, false>(one, &packet, header) };
             let opened = [&packet[..tag], &sealed[tag..]].concat();
-            let seal: [Done; 2] = [done::<Lanes<2>, false>, done::<Lanes<4>, false>];
-            let open: [Done; 3] = [done::<__m128i, true>, done::<Lanes<2>, true>, done::<Lanes<4>, true>];
-            for done in seal {
-                assert!(unsafe { done(&key, &packet, header) } == sealed, "{len} bytes sealed");
+            let seal: [(Done, _); 2] = [(done::<Lanes<2>, false>, two), (done::<Lanes<4>, false>, four)];
+            let open: [(Done, _); 3] =
+                [(done::<__m128i, true>, one), (done::<Lanes<2>, true>, two), (done::<Lanes<4>, true>, four)];
+            for (done, key) in seal {
+                assert!(unsafe { done(key, &packet, header) } == sealed, "{len} bytes sealed");
             }
-            for done in open {
-                assert!(unsafe { done(&key, &sealed, header) } == opened, "{len} bytes opened");
+            for (done, key) in open {
+                assert!(unsafe { done(key, &sealed, header) } == opened, "{len} bytes opened");
             }
         }
     }

@@ -1,11 +1,14 @@
 //! What is computed of a key once: the round keys of AES and the powers of the hash key; and AES alone, by the former. FIPS 197 §5.2,
 //! SP 800-38D §6.3.
 
-use super::ghash::{Power, multiply};
+use super::ghash::{LOWER, Power, UPPER, multiply};
 use super::vector::Vector;
 use crate::Instructions;
 use core::arch::x86_64::*;
 use zeroize::Zeroize;
+
+/// Vectors of a chunk.
+pub(super) const CHUNK: usize = 8;
 
 /// Powers of the hash key that are kept: as many as a chunk of the widest vectors has blocks, and one more for the block with the
 /// lengths, which follows a chunk that is not quite full.
@@ -17,22 +20,31 @@ const PLACES: usize = POWERS.next_multiple_of(4);
 /// Zeros behind the powers, for the lanes of a vector that is not full.
 const PADDING: usize = 4;
 
-/// A key as AES alone uses it.
-#[repr(C, align(16))]
+/// Blocks for the sums of a chunk's powers, two in each, with the widest vectors.
+const SUMS: usize = CHUNK / 2 * 4;
+
+/// A key as AES alone uses it. What a key of 16 bytes needs is three cache lines: a key that has not been used for a while comes from
+/// far memory.
+#[repr(C, align(64))]
 pub(crate) struct RoundKeys {
-    keys: [[u8; 16]; 15],
     rounds: u32,
     /// Here, where there is room anyway.
     instructions: Instructions,
+    keys: Blocks<15>,
 }
+
+/// Blocks that vectors of one block are read from.
+#[repr(C, align(16))]
+struct Blocks<const N: usize>([[u8; 16]; N]);
 
 /// A key as the kernel uses it.
 #[repr(C, align(64))]
 pub(crate) struct Material {
+    /// The sums of both halves of the powers that a chunk is multiplied by: for each two of its vectors a vector, which has those of the
+    /// first in the lower halves and those of the second in the upper ones. For vectors that are not the widest zeros follow.
+    sums: [[u8; 16]; SUMS],
     /// Zeros, then the highest power first, the first one last; bytes reversed, with one factor of x more. Then zeros.
     powers: [[u8; 16]; PLACES + PADDING],
-    /// The sum of both halves of each power, in the lower half.
-    sums: [[u8; 16]; PLACES + PADDING],
     round_keys: RoundKeys,
 }
 
@@ -43,7 +55,7 @@ impl RoundKeys {
     #[target_feature(enable = "aes,pclmulqdq,avx")]
     pub(super) fn new(instructions: Instructions, key: &[u8]) -> RoundKeys {
         let mut round_keys =
-            RoundKeys { keys: [[0; 16]; 15], rounds: key.len() as u32 / 4 + 6, instructions };
+            RoundKeys { rounds: key.len() as u32 / 4 + 6, instructions, keys: Blocks([[0; 16]; 15]) };
         round_keys.expand(key);
         round_keys
     }
@@ -70,7 +82,7 @@ impl RoundKeys {
             }
             words[at] = words[at - key_words] ^ word;
         }
-        for (bytes, word) in self.keys.as_flattened_mut().chunks_exact_mut(4).zip(&words) {
+        for (bytes, word) in self.keys.0.as_flattened_mut().chunks_exact_mut(4).zip(&words) {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
         words.zeroize();
@@ -111,7 +123,7 @@ impl RoundKeys {
     unsafe fn get(&self, round: usize) -> __m128i {
         debug_assert!(round <= 14);
         // SAFETY: rounds are at most 14, keys one more.
-        unsafe { _mm_load_si128(self.keys.as_ptr().add(round).cast()) }
+        unsafe { _mm_load_si128(self.keys.0.as_ptr().add(round).cast()) }
     }
 }
 
@@ -121,10 +133,11 @@ impl Material {
     /// Code without these features calls it in `unsafe`: the CPU has AES-NI, PCLMULQDQ and AVX.
     #[target_feature(enable = "aes,pclmulqdq,avx")]
     pub(super) fn new(instructions: Instructions, key: &[u8]) -> Material {
-        let nothing = [[0; 16]; PLACES + PADDING];
         let round_keys = RoundKeys::new(instructions, key);
-        let mut material = Material { powers: nothing, sums: nothing, round_keys };
+        let mut material =
+            Material { sums: [[0; 16]; SUMS], powers: [[0; 16]; PLACES + PADDING], round_keys };
         material.raise();
+        material.add_halves(instructions.blocks());
         material
     }
 
@@ -143,19 +156,26 @@ impl Material {
         // SAFETY: the features are this function's.
         let first = unsafe { Power::of(first) };
         let mut power = first;
-        let places = self.powers[..PLACES].iter_mut().zip(&mut self.sums[..PLACES]).rev();
-        for (place, sum) in places.take(POWERS) {
+        for place in self.powers[..PLACES].iter_mut().rev().take(POWERS) {
             // SAFETY: each place has 16 bytes.
-            unsafe {
-                _mm_storeu_si128(place.as_mut_ptr().cast(), power.whole);
-                _mm_storeu_si128(sum.as_mut_ptr().cast(), power.sum);
-            }
+            unsafe { _mm_storeu_si128(place.as_mut_ptr().cast(), power.whole) };
             // SAFETY: the features are this function's.
             power = unsafe { Power::of(multiply(power.whole, first)) };
         }
         blocks.zeroize();
         hash_key.zeroize();
         number.zeroize();
+    }
+
+    /// The sums of a chunk's powers, for vectors of so many blocks.
+    fn add_halves(&mut self, blocks: usize) {
+        for (at, sums) in self.sums.iter_mut().enumerate().take(CHUNK / 2 * blocks) {
+            let first = PLACES - (CHUNK - at / blocks * 2) * blocks + at % blocks;
+            for (half, place) in sums.chunks_exact_mut(8).zip([first, first + blocks]) {
+                let (lower, upper) = self.powers[place].split_at(8);
+                half.iter_mut().zip(lower).zip(upper).for_each(|((sum, lower), upper)| *sum = lower ^ upper);
+            }
+        }
     }
 
     /// What the key is for.
@@ -180,21 +200,34 @@ impl Material {
     /// The powers from the given one downwards, as many as the vector has lanes. After the first power come zeros.
     #[inline(always)]
     pub(super) unsafe fn power<V: Vector>(&self, power: usize) -> Power<V> {
-        debug_assert!((1..=POWERS).contains(&power));
-        let at = PLACES - power;
-        // SAFETY: there are as many powers, and behind the first one zeros for the other lanes of the widest vector.
+        // SAFETY: as below, and the features are those of the vector.
+        unsafe { Power::of(self.load(power)) }
+    }
+
+    /// The powers for the vector `at` of a chunk, with their sums in the lower halves if `at` is even and in the upper ones if it is odd. The
+    /// key is for instructions with such vectors.
+    #[inline(always)]
+    pub(super) unsafe fn power_in_chunk<V: Vector, const HALF: i32>(&self, at: usize) -> Power<V, HALF> {
+        debug_assert!(at < CHUNK && HALF == if at.is_multiple_of(2) { LOWER } else { UPPER });
+        debug_assert_eq!(V::BLOCKS, self.instructions().blocks());
+        // SAFETY: a chunk has as many powers, and each two of its vectors have sums.
         unsafe {
-            Power {
-                whole: V::load(self.powers.as_ptr().add(at).cast()),
-                sum: V::load(self.sums.as_ptr().add(at).cast()),
-            }
+            let sum = V::load(self.sums.as_ptr().add(at / 2 * V::BLOCKS).cast());
+            Power { whole: self.load((CHUNK - at) * V::BLOCKS), sum }
         }
+    }
+
+    #[inline(always)]
+    unsafe fn load<V: Vector>(&self, power: usize) -> V {
+        debug_assert!((1..=POWERS).contains(&power));
+        // SAFETY: there are as many powers, and behind the first one zeros for the other lanes of the widest vector.
+        unsafe { V::load(self.powers.as_ptr().add(PLACES - power).cast()) }
     }
 }
 
 impl Drop for RoundKeys {
     fn drop(&mut self) {
-        self.keys.zeroize();
+        self.keys.0.zeroize();
     }
 }
 

@@ -16,13 +16,25 @@ mod vector;
 use crate::{Instructions, OpenError, TAG_LEN};
 use core::arch::x86_64::*;
 pub(crate) use gcm::Nonce;
-use material::{Material, RoundKeys};
+use material::{CHUNK, Material, RoundKeys};
 
 /// Bytes of the widest vector.
 const WIDEST: usize = 64;
 
 /// A key, and the proof that the CPU has the instructions that it is for.
 pub(crate) struct Kernel(Material);
+
+impl Instructions {
+    /// Blocks of a vector.
+    #[inline]
+    fn blocks(self) -> usize {
+        match self {
+            Instructions::Aes128Bits => 1,
+            Instructions::Vaes256Bits => 2,
+            Instructions::Vaes512Bits => 4,
+        }
+    }
+}
 
 /// The code for vectors of one width.
 macro_rules! width {
@@ -122,7 +134,7 @@ impl Kernel {
         };
         let vector = self.vector_len();
         let ends = rest.first_chunk::<WIDEST>().zip(rest.last_chunk::<WIDEST>());
-        let Some((first, last)) = ends.filter(|_| before <= vector && payload >= gcm::CHUNK * vector) else {
+        let Some((first, last)) = ends.filter(|_| before <= vector && payload >= CHUNK * vector) else {
             place[..rest.len()].copy_from_slice(rest);
             return self.seal(nonce, packet, header_len);
         };
@@ -153,11 +165,7 @@ impl Kernel {
     /// Bytes of a vector.
     #[inline]
     fn vector_len(&self) -> usize {
-        match self.instructions() {
-            Instructions::Aes128Bits => 16,
-            Instructions::Vaes256Bits => 32,
-            Instructions::Vaes512Bits => WIDEST,
-        }
+        self.instructions().blocks() * 16
     }
 
     /// Decrypts the payload if the tag is right.
