@@ -7,7 +7,7 @@
 /// A technique whose absence changes nothing but the cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Technique {
-    /// The header-protection masks of a train in one pass. Without: packet by packet, both ways.
+    /// The header-protection masks of a train, eight in one pass. Without: packet by packet, both ways.
     TrainMasks,
     /// Adjacent acknowledged ranges of a stream merge before the stream hears of them. Without: frame by frame.
     MergedAcks,

@@ -79,7 +79,7 @@ impl Connection {
             timers: &mut self.timers,
             counters: &mut self.counters,
             rng: &mut self.rng,
-            scratch: &mut self.scratch,
+            frames: &mut self.frames,
             usage: LaneUse::Data,
             trace: &mut self.trace,
             fault: None,

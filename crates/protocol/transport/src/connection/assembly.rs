@@ -2,7 +2,6 @@
 //! nothing and does not end the connection. plan.rs, seal.rs, probes.rs and transmit.rs are methods of this set, so that none of
 //! them can call what the connection does elsewhere.
 
-use super::Scratch;
 use super::close::Lifecycle;
 use super::components::Components;
 use super::counters::Counters;
@@ -14,6 +13,7 @@ use super::trace::Tracing;
 use crate::config::TransportConfig;
 use crate::event::CloseReason;
 use crate::path::Paths;
+use crate::sent::SentFrame;
 use crate::space::Spaces;
 use base::rng::SparseRng;
 use wire::Side;
@@ -31,7 +31,7 @@ pub(super) struct Assembly<'a> {
     pub(super) timers: &'a mut Timers,
     pub(super) counters: &'a mut Counters,
     pub(super) rng: &'a mut SparseRng,
-    pub(super) scratch: &'a mut Scratch,
+    pub(super) frames: &'a mut Vec<SentFrame>,
     /// What the current lane carries.
     pub(super) usage: LaneUse,
     pub(super) trace: &'a mut Option<Box<Tracing>>,

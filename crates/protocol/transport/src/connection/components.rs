@@ -223,7 +223,8 @@ pub(super) fn wants(
     permission: Permission,
 ) -> bool {
     let Some(space) = spaces.space(id) else { return false };
-    let mut permitted = COMPONENTS.iter().filter(|row| row.may_write(id, permission));
+    // Data waits most often, and with the last rows first no other component is looked at then.
+    let mut permitted = COMPONENTS.iter().rev().filter(|row| row.may_write(id, permission));
     permitted.any(|row| (row.wants)(components, space, now))
 }
 

@@ -1,7 +1,7 @@
 //! A connection: the hub that owns the components and lets them meet.
 //!
 //! It holds one value per concern and almost no logic of its own: receiving is in receive.rs and frames.rs, assembly in
-//! plan.rs, components.rs, transmit.rs and seal.rs, packets of a train that are alike in outgoing_run.rs and incoming_run.rs, datagrams of their own kind in probes.rs, the fate of packets in acks.rs,
+//! plan.rs, components.rs, transmit.rs and seal.rs, masks of headers both ways in masks.rs, packets of a train that are alike in outgoing_run.rs and incoming_run.rs, datagrams of their own kind in probes.rs, the fate of packets in acks.rs,
 //! the handshake, its keys, its version and early data in handshake.rs, keys.rs, versions.rs and early.rs, moves in migration.rs and own_moves.rs, time in timers.rs,
 //! several paths at once in lanes.rs, lane_change.rs, lane_frames.rs, scheduler.rs and multipath.rs, the end in close.rs, what the
 //! application calls in api.rs. A traced connection tells of its packets in trace.rs, and of what has changed in
@@ -31,6 +31,7 @@ mod lane_blocked;
 mod lane_change;
 mod lane_frames;
 mod lanes;
+mod masks;
 mod migration;
 mod multipath;
 mod open;
@@ -72,7 +73,6 @@ use close::Lifecycle;
 use components::Components;
 use handshake::Handshake;
 use keys::KeyRing;
-use receive::Masks;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use timer_state::Timers;
@@ -93,7 +93,8 @@ pub struct Connection {
     events: VecDeque<Event>,
     counters: Counters,
     rng: SparseRng,
-    scratch: Scratch,
+    /// Those of the packet that is being written: kept so that no packet pays for making the list.
+    frames: Vec<SentFrame>,
     path_memory: PathMemory,
     /// What is recorded of it, if anything is.
     trace: Option<Box<Tracing>>,
@@ -106,18 +107,4 @@ struct PathMemory {
     recalled: Option<Box<Addresses>>,
     /// The endpoint was told.
     is_told: bool,
-}
-
-/// Memory that is used within one call and kept so that no packet pays for making it.
-#[derive(Default)]
-struct Scratch {
-    masks: Option<Box<Masks>>,
-    frames: Vec<SentFrame>,
-}
-
-impl Scratch {
-    #[inline]
-    fn masks(&mut self) -> &mut Masks {
-        self.masks.get_or_insert_default()
-    }
 }

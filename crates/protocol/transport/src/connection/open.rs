@@ -9,7 +9,7 @@ use super::keys::KeyRing;
 use super::lanes::Lanes;
 use super::timer_state::Timers;
 use super::trace::{Opening, Tracing};
-use super::{Connection, PathMemory, Scratch};
+use super::{Connection, PathMemory};
 use crate::cid::{LocalCids, MAX_ACTIVE, PeerCids};
 use crate::config::{PreferredAddresses, Switch, TransportConfig};
 use crate::path::{AddressState, Paths};
@@ -191,7 +191,7 @@ impl Connection {
             events: VecDeque::new(),
             counters: Counters::default(),
             rng,
-            scratch: Scratch::default(),
+            frames: Vec::new(),
             path_memory: PathMemory::default(),
             trace: None,
             config,

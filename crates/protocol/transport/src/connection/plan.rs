@@ -191,6 +191,6 @@ impl Assembly<'_> {
     /// Whether anything waits that could fill a packet now, whatever congestion control says.
     #[inline]
     pub(super) fn wants_packet(&self, now: Instant) -> bool {
-        SpaceId::ALL.into_iter().any(|id| self.space_wants(now, id, Permission::All))
+        SpaceId::ALL.into_iter().rev().any(|id| self.space_wants(now, id, Permission::All))
     }
 }

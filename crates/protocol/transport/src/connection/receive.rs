@@ -1,6 +1,6 @@
 //! From datagrams to frames: unmask, open, dispatch. Source: RFC 9000 §12, RFC 9001 §5.
 //!
-//! A train of short-header datagrams is the common case: all header-protection masks are computed in one pass, then each
+//! A train of short-header datagrams is the common case: header-protection masks are computed several at a time, then each
 //! packet is opened where it lies and its frames are dispatched. Long headers, packets that come before their keys and
 //! all other packets take the general path, which handles one packet at a time.
 
@@ -11,6 +11,7 @@ use super::early::EarlyPacket;
 use super::frames::{self, ZERO_RTT, permission};
 use super::incoming_run::{Continued, IncomingRun};
 use super::keys::{Arrived, OpenFailure};
+use super::masks::{Masks, PASS, masks_of};
 use super::trace::Plain;
 use super::versions::OtherVersion;
 use crate::cid::LOCAL_CID_LEN;
@@ -30,7 +31,7 @@ use wire::frame;
 use wire::packet::{KeyPhase, LongType, Packet, has_fixed_bit, is_long};
 use wire::packet_number;
 
-/// Packets whose masks are computed in one pass.
+/// Packets that are taken in, or sent, as one train.
 pub(super) const BATCH: usize = 64;
 
 /// Before the packet number of a short header: the first byte and our connection ID.
@@ -43,18 +44,6 @@ const MIN_INITIAL: usize = 1_200;
 const MIN_SHORT: usize = SAMPLE_OFFSET + SAMPLE_LEN;
 /// Shorter datagrams are no stateless resets. Source: RFC 9000 §10.3.
 const MIN_RESET: usize = 21;
-
-/// Samples and masks of one pass; lives in the connection so that no packet pays for clearing it.
-pub(super) struct Masks {
-    pub(super) samples: [[u8; SAMPLE_LEN]; BATCH],
-    pub(super) masks: [[u8; 5]; BATCH],
-}
-
-impl Default for Masks {
-    fn default() -> Self {
-        Masks { samples: [[0; SAMPLE_LEN]; BATCH], masks: [[0; 5]; BATCH] }
-    }
-}
 
 /// What is known of a datagram before its packets are opened.
 #[derive(Clone, Copy)]
@@ -128,20 +117,26 @@ impl Connection {
         sink: &mut S,
     ) {
         let mut masked_from = None;
+        let mut masks = Masks::default();
         let mut run = None;
         let count = chunk.len().div_ceil(segment_size);
         for index in 0..count {
             let start = index * segment_size;
-            if masked_from.is_none() && chunk.get(start).is_some_and(|&first| !is_long(first)) {
-                let rest = chunk.get(start..).unwrap_or(&[]);
-                masked_from = self.mask_chunk(rest, segment_size).then_some(index);
+            let rest = chunk.get(start..).unwrap_or(&[]);
+            let begins_pass = match masked_from {
+                Some(from) => (index - from) % PASS == 0,
+                None => rest.first().is_some_and(|&first| !is_long(first)),
+            };
+            if begins_pass && let Some(next) = self.masks_of_next(rest, segment_size) {
+                masks = next;
+                masked_from.get_or_insert(index);
             }
             let end = (start + segment_size).min(chunk.len());
             let Some(datagram) = chunk.get_mut(start..end) else { return };
             self.counters.received_datagrams += 1;
             let outcome = match masked_from {
                 Some(from) if !is_long(datagram[0]) => {
-                    let mask = self.scratch.masks().masks[index - from];
+                    let mask = masks[(index - from) % PASS];
                     if run.is_none() && index > from {
                         run = self.begin_run(context);
                     }
@@ -234,23 +229,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Computes the masks of all short-header datagrams of a chunk in one pass; `false` when none may be opened yet.
-    fn mask_chunk(&mut self, chunk: &[u8], segment_size: usize) -> bool {
+    /// The masks of the datagrams that come next, as far as they have short headers; `None` when none may be opened yet.
+    fn masks_of_next(&self, datagrams: &[u8], segment_size: usize) -> Option<Masks> {
         let is_complete = self.handshake.is_complete();
-        let Some(keys) = self.keys.one_rtt.as_ref().filter(|_| is_complete) else { return false };
-        let mut count = 0;
-        let Masks { samples, masks } = self.scratch.masks();
-        for (sample, datagram) in samples.iter_mut().zip(chunk.chunks(segment_size)) {
-            if let Some(bytes) = datagram.get(SAMPLE_OFFSET..MIN_SHORT) {
-                sample.copy_from_slice(bytes);
-            }
-            count += 1;
-        }
-        let pass = if self.config.without.has(Technique::TrainMasks) { 1 } else { BATCH };
-        for (samples, masks) in samples[..count].chunks(pass).zip(masks[..count].chunks_mut(pass)) {
-            keys.peer_header.masks(samples, masks);
-        }
-        true
+        let keys = self.keys.one_rtt.as_ref().filter(|_| is_complete)?;
+        let count = datagrams.len().div_ceil(segment_size);
+        Some(masks_of(&keys.peer_header, count, self.config.without, |index| {
+            datagrams.get(index * segment_size + SAMPLE_OFFSET..)?.first_chunk().copied()
+        }))
     }
 
     /// A datagram that is one 1-RTT packet, with its mask at hand.
@@ -438,15 +424,14 @@ impl Connection {
         packet: &mut [u8],
         sink: &mut S,
     ) -> Result<(), TransportError> {
-        if !self.mask_chunk(packet, packet.len()) {
+        let Some([mask, ..]) = self.masks_of_next(packet, packet.len()) else {
             self.handshake.keep_early(context.arrived, context.ecn, packet);
             if self.side.is_server() {
                 // The client's Finished is lost, or late.
                 self.repeat_handshake(context.now);
             }
             return Ok(());
-        }
-        let mask = self.scratch.masks().masks[0];
+        };
         self.receive_short(context, (packet, mask), &mut None, sink)
     }
 

@@ -99,7 +99,7 @@ impl Assembly<'_> {
         let mut header = Writer::new(room);
         let (mark, pn_offset) = self.write_header(id, dcid, pn, pn_len, &mut header);
         let header_len = header.position();
-        let mut frames = core::mem::take(&mut self.scratch.frames);
+        let mut frames = core::mem::take(self.frames);
         let payload = room.get_mut(header_len..size.checked_sub(TAG_LEN)?)?;
         let mut builder = PacketBuilder::new(Writer::new(payload), &mut frames);
         if self.trace.is_none() {
@@ -127,7 +127,7 @@ impl Assembly<'_> {
             let flags = flags.with(PacketFlags::of_ecn(departure.ecn));
             self.note_sent(id, departure.ecn, SentPacket { pn, sent_at: departure.at, size, flags }, &frames);
         }
-        self.scratch.frames = frames;
+        *self.frames = frames;
         (!nothing).then_some(Sealed { len, pn_offset })
     }
 

@@ -3,11 +3,11 @@
 //! Deadlines are computed when asked for, from the state of the components; none is armed or cancelled, so none can be
 //! forgotten. A worker asks once per turn, not once per packet.
 
+use super::Connection;
 use super::close::close_period;
 use super::cut_off::Received;
 use super::lanes::LaneUse;
 use super::own_moves::SILENT_PTOS;
-use super::{Connection, Scratch};
 use crate::event::CloseReason;
 use crate::path::Expiry;
 use crate::space::{Space, SpaceId};
@@ -123,7 +123,7 @@ impl Connection {
         self.components.peer_cids.release_memory();
         self.paths.release_memory();
         self.events.shrink_to_fit();
-        self.scratch = Scratch::default();
+        self.frames = Vec::new();
         if self.side.is_server() && self.handshake.is_confirmed() && self.trace.is_none() {
             self.handshake.release_memory();
         }

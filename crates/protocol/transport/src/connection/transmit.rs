@@ -2,7 +2,7 @@
 //!
 //! *Plan* (plan.rs) says what may go. *Fill* lets the components write their frames in the order of their table
 //! (components.rs). *Seal* (seal.rs) encrypts the packet where it lies and notes it in the ledger; header protection follows
-//! for the whole train in one pass. A train is built straight into the data path's memory. Stream data that fills a packet is not
+//! for the whole train, several packets in one pass. A train is built straight into the data path's memory. Stream data that fills a packet is not
 //! copied there: sealing reads it where the application has it, and writes the ciphertext.
 //!
 //! To a data path that holds trains until they depart the pacer releases some before their time. All that is in such a train
@@ -11,6 +11,7 @@
 use super::assembly::Assembly;
 use super::components::{self, Permission, Target, ledger_and_owners};
 use super::lanes::LaneUse;
+use super::masks::{PASS, masks_of};
 use super::plan::{Allowance, Kind, Plan, SpaceSet};
 use super::receive::BATCH;
 use super::seal::{Departure, Draft, apply_mask};
@@ -18,7 +19,6 @@ use crate::builder::PacketBuilder;
 use crate::path::{Blocked, PathId};
 use crate::sent::SentFrame;
 use crate::space::SpaceId;
-use crate::without::Technique;
 use base::net::Ecn;
 use base::sink::{PacketSink, TrainPath};
 use base::time::Instant;
@@ -162,22 +162,16 @@ impl Assembly<'_> {
         sent
     }
 
-    /// Header protection of a whole train in one pass. Source: RFC 9001 §5.4.
-    fn protect_train(&mut self, count: usize, pn_offset: usize, sink: &mut impl PacketSink) {
+    /// Header protection of a whole train, some packets in each pass. Source: RFC 9001 §5.4.
+    fn protect_train(&self, count: usize, pn_offset: usize, sink: &mut impl PacketSink) {
         let Some(keys) = &self.keys.one_rtt else { return };
-        let masks = self.scratch.masks();
-        for (index, sample) in masks.samples.iter_mut().take(count).enumerate() {
-            if let Some(bytes) = sink.packet(index).get(pn_offset + 4..pn_offset + 4 + sample.len()) {
-                sample.copy_from_slice(bytes);
+        for first in (0..count).step_by(PASS) {
+            let masks = masks_of(&keys.local_header, count - first, self.config.without, |index| {
+                sink.packet(first + index).get(pn_offset + 4..)?.first_chunk().copied()
+            });
+            for (index, mask) in (first..count).zip(&masks) {
+                apply_mask(sink.packet(index), pn_offset, mask, 0x1f);
             }
-        }
-        let pass = if self.config.without.has(Technique::TrainMasks) { 1 } else { BATCH };
-        for (samples, masks) in masks.samples[..count].chunks(pass).zip(masks.masks[..count].chunks_mut(pass))
-        {
-            keys.local_header.masks(samples, masks);
-        }
-        for (index, mask) in masks.masks.iter().take(count).enumerate() {
-            apply_mask(sink.packet(index), pn_offset, mask, 0x1f);
         }
     }
 
