@@ -5,6 +5,7 @@ use crate::app::Application;
 use crate::calls::Calls;
 use crate::config::ServerConfig;
 use crate::driver::{self, Engine, ManualDriver};
+use crate::handshakes::{HandshakeStep, Steps};
 use crate::hub::Hub;
 use datapath::Port;
 use ports::{AnyPort, DataPath};
@@ -61,6 +62,7 @@ pub struct EndpointBuilder {
     server: Option<ServerConfig>,
     data_path: DataPath,
     driver: Driver,
+    steps: Steps,
     transport: EndpointConfig,
 }
 
@@ -71,6 +73,7 @@ impl EndpointBuilder {
             server: None,
             data_path: DataPath::default(),
             driver: Driver::default(),
+            steps: Steps::default(),
             transport: EndpointConfig::default(),
         }
     }
@@ -93,6 +96,26 @@ impl EndpointBuilder {
     /// Who owns the thread. Default: [`Driver::Thread`].
     pub fn driver(mut self, driver: Driver) -> Self {
         self.driver = driver;
+        self
+    }
+
+    /// What takes the steps of clients' handshakes that need a signature of a slow key, RSA for instance, which takes a millisecond. The
+    /// driver calls `run` on its thread with each step; `run` has it taken on another one, soon, and does not wait. At most four
+    /// steps are out at a time. Default: the driver's thread takes them, and all connections wait meanwhile. Steps with keys for
+    /// ECDSA P-256 and Ed25519 are taken there in any case, since they take less time than a thread needs to begin.
+    ///
+    /// ```
+    /// # async fn build() {
+    /// use quic::Endpoint;
+    /// let runtime = tokio::runtime::Handle::current();
+    /// let builder = Endpoint::builder(([0, 0, 0, 0], 443).into()).slow_handshakes(move |step| {
+    ///     runtime.spawn_blocking(move || step.run());
+    /// });
+    /// # drop(builder);
+    /// # }
+    /// ```
+    pub fn slow_handshakes(mut self, run: impl Fn(HandshakeStep) + Send + Sync + 'static) -> Self {
+        self.steps = Steps::taken_by(run);
         self
     }
 
@@ -149,6 +172,7 @@ impl EndpointBuilder {
         let server = self.server.map(|server| server.to_transport());
         let config = worker::Config { spin: self.data_path.spin_span() };
         let app = Application::new(Arc::clone(&hub));
-        Ok(Engine::new(Worker::new(port, app, endpoint, server, config), hub))
+        let worker = Worker::new(port, app, endpoint, server, config);
+        Ok(Engine::new(self.steps.apart_from(worker), hub))
     }
 }

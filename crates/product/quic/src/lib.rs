@@ -43,7 +43,7 @@
 //! | file | holds |
 //! |---|---|
 //! | endpoint.rs, builder.rs, incoming.rs, connecting.rs, connection.rs, send_stream.rs, recv_stream.rs | the handles |
-//! | config.rs, transport_config.rs | settings |
+//! | config.rs, transport_config.rs, handshakes.rs | settings |
 //! | error.rs, stream_error.rs, datagram_error.rs, varint.rs, stats.rs, facts.rs | values |
 //! | shared/ | what handles and worker share for a connection |
 //! | hub.rs, calls.rs, alarm.rs, wakers.rs | what they share for an endpoint |
@@ -64,6 +64,7 @@ mod driver;
 mod endpoint;
 mod error;
 mod facts;
+mod handshakes;
 mod hub;
 mod incoming;
 mod presence;
@@ -92,6 +93,7 @@ pub use error::{
     ApplicationClose, ConnectError, ConnectionClose, ConnectionError, TlsFailure, TransportError,
 };
 pub use facts::{HandshakeData, PathEvent};
+pub use handshakes::HandshakeStep;
 pub use incoming::{Incoming, IncomingFuture};
 pub use ports::DataPath;
 pub use recv_stream::RecvStream;

@@ -1,7 +1,9 @@
 //! Endpoints on loopback for tests.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panics")]
 
-use quic::{ClientConfig, Connection, Driver, Endpoint, Roots, ServerConfig, TransportConfig};
+use quic::{
+    ClientConfig, Connection, Driver, Endpoint, EndpointBuilder, Roots, ServerConfig, TransportConfig,
+};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::cell::Cell;
 use std::future::Future;
@@ -28,11 +30,16 @@ pub(crate) fn server(transport: TransportConfig) -> Endpoint {
 }
 
 pub(crate) fn server_by(config: ServerConfig) -> Endpoint {
-    Endpoint::builder("127.0.0.1:0".parse().unwrap()).server(config).driver(DRIVER.get()).build().unwrap()
+    build(|builder| builder.server(config))
+}
+
+/// An endpoint on loopback, with the driver of this test.
+pub(crate) fn build(set: impl FnOnce(EndpointBuilder) -> EndpointBuilder) -> Endpoint {
+    set(Endpoint::builder("127.0.0.1:0".parse().unwrap()).driver(DRIVER.get())).build().unwrap()
 }
 
 pub(crate) fn client(transport: TransportConfig) -> Endpoint {
-    let endpoint = Endpoint::builder("127.0.0.1:0".parse().unwrap()).driver(DRIVER.get()).build().unwrap();
+    let endpoint = build(|builder| builder);
     let mut config = client_config();
     config.transport_config(Arc::new(transport));
     endpoint.set_default_client_config(config);
