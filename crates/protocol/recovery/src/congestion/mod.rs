@@ -45,7 +45,7 @@ pub use auto::Cause;
 pub use events::{AckedBytes, CongestionCause, CongestionEvent};
 pub use hystart::SlowStart;
 pub use resume::{
-    BeforeSilence, MAX_JUMP, Outcome as ResumeOutcome, Phase as ResumePhase, Report as ResumeReport,
+    BeforeSilence, Losses, MAX_JUMP, Outcome as ResumeOutcome, Phase as ResumePhase, Report as ResumeReport,
     SavedParameters, SavedParametersUpdate,
 };
 pub use window::{MAX_WINDOW, initial_window, minimum_window};
@@ -104,6 +104,14 @@ impl Chooser {
         match self {
             Chooser::Fixed => None,
             Chooser::Path(judge) => Some(judge.get_or_insert_with(|| Box::new(Judge::new()))),
+        }
+    }
+
+    /// What another flow on the path is to expect.
+    fn losses(&self) -> Losses {
+        match self {
+            Chooser::Path(Some(judge)) if judge.is_sure_of_chance() => Losses::Chance,
+            _ => Losses::Queues,
         }
     }
 
@@ -224,7 +232,7 @@ impl Controller {
     /// What another connection on the path is to know, as of now; `None` without careful resume, or if there is nothing to
     /// say.
     pub fn saved_parameters(&self) -> Option<SavedParametersUpdate> {
-        self.resume.as_ref()?.saved_parameters()
+        self.resume.as_ref()?.saved_parameters(self.chooser.losses())
     }
 
     /// Does as careful resume says.
@@ -297,9 +305,17 @@ impl Controller {
             Some(_) => self.control_resumed(now, acked),
             None => self.control(now, acked),
         }
-        if let Some(cause) = self.chooser.judge().and_then(|judge| judge.on_ack(now, acked)) {
+        let judged = self.chooser.judge().map(|judge| judge.on_ack(now, acked));
+        if let Some(cause) = judged.and_then(|judged| judged.or_else(|| self.remembered(now))) {
             self.exchange(now, cause, acked);
         }
+    }
+
+    /// Whether a flow that chooses begins with BBR, because an earlier one has lost packets by chance on this path.
+    #[inline]
+    fn remembered(&self, now: Instant) -> Option<Cause> {
+        let is_lossy = self.resume.as_ref().is_some_and(|resume| resume.expects_chance(now));
+        (is_lossy && matches!(self.kind, Kind::Cubic(_))).then_some(Cause::Remembered)
     }
 
     /// Beside careful resume, which gives orders.
@@ -319,13 +335,20 @@ impl Controller {
         let (before, min_rtt) = (judge.window_before(), judge.min_rtt());
         judge.on_changed(cause);
         // BBR is not resumed, and CUBIC begins with what BBR has measured.
-        self.resume = None;
+        if let Some(resume) = &mut self.resume {
+            resume.on_exchange();
+        }
+        self.resume.take_if(|resume| resume.is_over());
         if let Kind::Bbr(bbr) = &self.kind {
             let cubic = match judge.take_suspended() {
                 Some(cubic) => cubic.go_on(now, acked),
                 None => Cubic::take_over(mtu, bbr.pipe().min(window)),
             };
             self.kind = Kind::Cubic(cubic);
+            return;
+        }
+        if cause == Cause::Remembered {
+            self.kind = Kind::Bbr(Box::new(Bbr::begin(now, mtu, window.max(before), min_rtt)));
             return;
         }
         let is_full = cause == Cause::DeepQueue;

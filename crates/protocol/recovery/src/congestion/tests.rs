@@ -340,6 +340,7 @@ fn live(algorithm: Algorithm, seed: u64) {
             capacity: any_magnitude(&mut rng),
             rtt: any_span(&mut rng),
             valid_until: any_later(&mut rng, Instant::ZERO),
+            losses: if rng.below(2) == 0 { Losses::Queues } else { Losses::Chance },
         };
         controller = controller.with_resume((rng.below(8) > 0).then_some(saved), mtu);
     }

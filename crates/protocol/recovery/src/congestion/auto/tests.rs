@@ -286,3 +286,40 @@ fn losses_while_nothing_waits_outweigh_those_in_a_queue_of_bbr_s_own() {
     assert!(!returns(with_rest(8)));
     assert!(returns(with_rest(32)), "now and then a queue that drops early is almost empty");
 }
+
+/// BBR in use because an earlier connection has lost packets by chance.
+fn remembering() -> Flow {
+    let mut flow = Flow::new();
+    flow.round((MIN, MIN), &[]);
+    flow.judge.on_changed(Cause::Remembered);
+    flow
+}
+
+/// Deleted, one radio link years of connections ago could make a model of every later path, or a short flow's luck end what is right.
+#[test]
+fn what_was_remembered_stays_if_losses_confirm_it() {
+    let mut flow = remembering();
+    for _ in 0..UNCONFIRMED_ROUNDS - 1 {
+        assert_eq!(flow.round((MIN, MIN + 5), &[]), None);
+    }
+    assert_eq!(flow.round((MIN, MIN + 5), &[]), Some(Cause::Unconfirmed));
+    assert_eq!(flow.round((MIN, MIN + 2), &[3]), Some(Cause::RandomLoss), "no more is needed than at first");
+    let mut flow = remembering();
+    assert!(!flow.judge.is_sure_of_chance());
+    for _ in 0..2 {
+        assert_eq!(flow.round((MIN, MIN + 2), &[3]), None);
+    }
+    assert!(flow.judge.is_sure_of_chance(), "the next flow is told so, too");
+    for _ in 0..2 * UNCONFIRMED_ROUNDS {
+        assert_eq!(flow.round((MIN, MIN + 5), &[]), None);
+    }
+}
+
+/// Deleted, BBR could take the shares of others on a path that has a short queue now.
+#[test]
+fn what_was_remembered_ends_soon_beside_a_queue() {
+    let mut flow = remembering();
+    let rounds = (1..20).find(|_| flow.round((MIN, MIN * 2), &[9]) == Some(Cause::Unconfirmed));
+    // A round is over with the first acknowledgement of the next.
+    assert_eq!(rounds, Some(EARLY_DISPROOF.unsigned_abs() + 1));
+}

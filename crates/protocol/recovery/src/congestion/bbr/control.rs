@@ -13,11 +13,11 @@ const MARGIN: u64 = 99;
 const LEAST_RATE: u64 = 1;
 
 impl Bbr {
-    /// Before any bandwidth is known: the initial window every round trip. Source: the draft, §5.6.2.
-    pub(super) fn pace_first(&mut self, rtt: Duration) {
+    /// Before any bandwidth is known: that window, at first the initial one, every round trip. Source: the draft, §5.6.2.
+    pub(super) fn pace_first(&mut self, window: u64, rtt: Duration) {
         if self.pacing == 0 {
             let gain = State::Startup.pacing_gain();
-            self.pacing = self.bounded_rate(rate(initial_window(self.mtu), rtt, gain));
+            self.pacing = self.bounded_rate(rate(window, rtt, gain));
         }
     }
 

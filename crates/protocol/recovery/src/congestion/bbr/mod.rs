@@ -172,7 +172,7 @@ impl Bbr {
             self.delivery.mark_app_limited(before);
         }
         let sample = self.delivery.on_acked(now, acked);
-        self.pace_first(acked.rtt);
+        self.pace_first(initial_window(self.mtu), acked.rtt);
         self.leave_recovery(acked.largest_sent_at);
         self.note_delivery(&sample);
         self.random_loss.on_sample(sample.rtt);
