@@ -6,6 +6,7 @@
 mod address;
 mod asking;
 mod connection;
+mod connection_slots;
 mod generator;
 mod request_app;
 

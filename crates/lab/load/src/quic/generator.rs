@@ -6,14 +6,14 @@
 //! has a connection of its own, a connection is made when its request is due, not before.
 
 use super::connection::{self, LoadConnection};
+use super::connection_slots::{ConnectionSlots, Due};
 use super::request_app::{RequestApp, SlotEvent};
 use crate::accounts::Phase;
 use crate::failure::Failure;
 use crate::plan::{LoadPlan, Quic, Reuse};
 use crate::record::Record;
-use crate::run_phase::{CLOSE, ConnectionSummary, EAGER, PAUSES, PhaseChange, RunPhase, TICK, ThreadContext};
+use crate::run_phase::{CLOSE, EAGER, PhaseChange, RunPhase, TICK, ThreadContext};
 use crate::traffic::Traffic;
-use base::slab::Handle;
 use base::time::{Duration, Instant};
 use client::app::{ClientApp, ClientConnection};
 use client::fault::Fault;
@@ -27,19 +27,6 @@ use worker::Worker;
 /// The network is asked about a server that was silent for so long while something was asked of it.
 const SILENCE: Duration = Duration::from_millis(200);
 
-/// The place of a connection, which several may fill one after the other.
-#[derive(Clone, Copy, Debug)]
-struct ConnectionSlot {
-    handle: Option<Handle>,
-    is_up: bool,
-    /// Failed once, or worked once.
-    is_settled: bool,
-    /// Failed when it was last made.
-    has_failed: bool,
-    retry_at: Option<Instant>,
-    pause: Duration,
-}
-
 /// One thread's generator.
 pub(super) struct Generator<'a> {
     worker: Worker<AnyPort, ClientApp<RequestApp>>,
@@ -47,7 +34,7 @@ pub(super) struct Generator<'a> {
     quic: Quic,
     run_phase: RunPhase<'a>,
     http: Arc<http3::Config>,
-    connection_slots: Vec<ConnectionSlot>,
+    connection_slots: ConnectionSlots,
     /// Connections that are being made.
     handshakes: usize,
     /// Others wait until fewer are.
@@ -77,16 +64,8 @@ impl<'a> Generator<'a> {
         let request_app = ClientApp(RequestApp::new(&plan, handshake_s));
         let worker = Worker::new(port, request_app, Endpoint::new(config, seed), None, worker_config);
         let now = worker.now();
-        let connection_slot = ConnectionSlot {
-            handle: None,
-            is_up: false,
-            is_settled: false,
-            has_failed: false,
-            retry_at: Some(now),
-            pause: PAUSES[0],
-        };
         Generator {
-            connection_slots: vec![connection_slot; plan.connections],
+            connection_slots: ConnectionSlots::new(plan.connections, now),
             worker,
             run_phase: RunPhase::new(plan.rules(), thread_context, now),
             plan,
@@ -139,7 +118,7 @@ impl<'a> Generator<'a> {
             }
             if has_news || now >= self.next_look {
                 let (connection_summary, traffic) =
-                    (self.connection_summary(), Traffic::of_port(&self.worker.counters()));
+                    (self.connection_slots.summary(), Traffic::of_port(&self.worker.counters()));
                 let accounts = &mut self.worker.app_mut().accounts;
                 let turn = self.run_phase.look(now, accounts, connection_summary, traffic);
                 self.next_look = self.run_phase.next_look(now, accounts, EAGER);
@@ -148,28 +127,10 @@ impl<'a> Generator<'a> {
                     self.dial(now);
                 }
             }
-            let is_settling = has_news || now >= self.next_tick || self.plan.reuse == Reuse::Never;
-            let connection_summary =
-                if is_settling { self.connection_summary() } else { ConnectionSummary::default() };
-            if self.is_over(now, connection_summary) {
+            let accounts = &self.worker.app_mut().accounts;
+            if self.run_phase.is_over(now, accounts, self.connection_slots.summary()) {
                 return Ok(());
             }
-        }
-    }
-
-    fn is_over(&mut self, now: Instant, connection_summary: ConnectionSummary) -> bool {
-        self.run_phase.is_over(now, &self.worker.app_mut().accounts, connection_summary)
-    }
-
-    fn connection_summary(&self) -> ConnectionSummary {
-        ConnectionSummary {
-            is_settled: self.connection_slots.iter().all(|connection_slot| connection_slot.is_settled),
-            has_up: self.connection_slots.iter().any(|connection_slot| connection_slot.is_up),
-            is_under_way: self
-                .connection_slots
-                .iter()
-                .any(|connection_slot| connection_slot.handle.is_some()),
-            has_failed: self.connection_slots.iter().any(|connection_slot| connection_slot.has_failed),
         }
     }
 
@@ -181,11 +142,7 @@ impl<'a> Generator<'a> {
                 return;
             }
             let number = (self.turn_of + step) % self.connection_slots.len();
-            let handle = self
-                .connection_slots
-                .get(number)
-                .filter(|connection_slot| connection_slot.is_up)
-                .and_then(|connection_slot| connection_slot.handle);
+            let handle = self.connection_slots.handle_if_up(number);
             if let Some((quic, connection)) = handle.and_then(|handle| self.worker.connection(handle))
                 && connection.active(quic, now).outstanding() < self.plan.streams
             {
@@ -206,27 +163,17 @@ impl<'a> Generator<'a> {
                 SlotEvent::Up(number) => {
                     self.handshakes -= 1;
                     self.run_phase.on_up(now);
-                    if let Some(connection_slot) = self.connection_slots.get_mut(number) {
-                        (connection_slot.is_up, connection_slot.is_settled, connection_slot.pause) =
-                            (true, true, PAUSES[0]);
-                        connection_slot.has_failed = false;
-                    }
+                    self.connection_slots.on_up(number);
                 }
                 SlotEvent::Down(number, was_up) => {
                     self.handshakes -= usize::from(!was_up);
                     if was_up {
                         self.run_phase.on_down(now);
                     }
-                    if let Some(connection_slot) = self.connection_slots.get_mut(number) {
-                        (connection_slot.is_up, connection_slot.is_settled, connection_slot.handle) =
-                            (false, true, None);
-                        connection_slot.has_failed |= !was_up;
-                        // A connection for one request is expected to end.
-                        let is_usual = was_up && self.plan.reuse == Reuse::Never;
-                        connection_slot.retry_at =
-                            Some(if is_usual { now } else { now + connection_slot.pause });
-                        connection_slot.pause = (connection_slot.pause * 2).min(PAUSES[1]);
-                    }
+                    // A connection for one request is expected to end.
+                    let is_usual = was_up && self.plan.reuse == Reuse::Never;
+                    let next = if is_usual { Due::At(now) } else { Due::AfterPause(now) };
+                    self.connection_slots.on_down(number, was_up, next);
                 }
             }
         }
@@ -244,15 +191,9 @@ impl<'a> Generator<'a> {
     fn dial(&mut self, now: Instant) {
         self.has_waiting = false;
         for number in 0..self.connection_slots.len() {
-            // What never worked is tried once.
-            let has_hope = self.run_phase.has_worked();
-            let is_due = |connection_slot: &&mut ConnectionSlot| {
-                (has_hope || !connection_slot.is_settled)
-                    && connection_slot.retry_at.is_some_and(|at| at <= now)
-            };
-            let Some(connection_slot) = self.connection_slots.get_mut(number).filter(is_due) else {
+            if !self.connection_slots.is_due(number, now, self.run_phase.has_worked()) {
                 continue;
-            };
+            }
             if self.plan.reuse == Reuse::Always && self.handshakes >= self.plan.handshakes {
                 self.has_waiting = true;
                 return;
@@ -270,16 +211,15 @@ impl<'a> Generator<'a> {
                 self.turn_of = self.turn_of.wrapping_add(1);
             }
             let booked = state.booked;
-            connection_slot.retry_at = None;
             let state = ClientConnection::new(Arc::clone(&self.http), state, self.plan.streams, now);
             let (config, name) = (&self.quic.config, &self.plan.server_name);
             match self.worker.connect(config, name, self.plan.address, state) {
                 Ok(handle) => {
-                    connection_slot.handle = Some(handle);
+                    self.connection_slots.on_begun(number, handle);
                     self.handshakes += 1;
                 }
                 Err(error) => {
-                    (connection_slot.is_settled, connection_slot.has_failed) = (true, true);
+                    self.connection_slots.on_refused(number);
                     let app = self.worker.app_mut();
                     app.accounts.on_connection_failure(Failure::Tls);
                     app.accounts.on_fault(|| error.to_string());
@@ -294,11 +234,8 @@ impl<'a> Generator<'a> {
     /// When something should have arrived and did not, asks the network whether a server is there.
     fn listen(&mut self, now: Instant) {
         let received = self.worker.counters().rx.datagrams;
-        let is_asking = self.worker.app_mut().accounts.outstanding > 0
-            || self
-                .connection_slots
-                .iter()
-                .any(|connection_slot| connection_slot.handle.is_some() && !connection_slot.is_up);
+        let is_asking =
+            self.worker.app_mut().accounts.outstanding > 0 || self.connection_slots.is_connecting();
         if received != self.heard.0 || !is_asking {
             (self.heard, self.probe) = ((received, now), None);
             return;
@@ -321,7 +258,7 @@ impl<'a> Generator<'a> {
             let words = || Fault::of_network(address, error.kind()).to_string();
             self.worker.app_mut().accounts.on_fault(words);
             (self.heard, self.probe) = ((received, now), None);
-            for handle in self.connection_slots.iter().filter_map(|connection_slot| connection_slot.handle) {
+            for handle in self.connection_slots.handles() {
                 if let Some((quic, connection)) = self.worker.connection(handle) {
                     connection::give_up(&mut connection.active(quic, now), Failure::Refused);
                 }
@@ -334,7 +271,7 @@ impl<'a> Generator<'a> {
         let Generator { worker, connection_slots, plan, .. } = self;
         let mut asking = core::mem::take(&mut worker.app_mut().asking);
         asking.retain(|number| {
-            let handle = connection_slots.get(number).and_then(|connection_slot| connection_slot.handle);
+            let handle = connection_slots.handle(number);
             let Some((quic, connection)) = handle.and_then(|handle| worker.connection(handle)) else {
                 return false;
             };
@@ -348,7 +285,7 @@ impl<'a> Generator<'a> {
         let now = self.worker.now();
         let traffic = Traffic::of_port(&self.worker.counters());
         let (mut oldest, mut lost) = (Duration::ZERO, 0);
-        for handle in self.connection_slots.iter().filter_map(|connection_slot| connection_slot.handle) {
+        for handle in self.connection_slots.handles() {
             let Some((quic, connection)) = self.worker.connection(handle) else { continue };
             let mut active = connection.active(quic, now);
             oldest = oldest.max(connection::oldest(&mut active));
@@ -360,7 +297,7 @@ impl<'a> Generator<'a> {
         accounts.record.lost_packets += lost;
         self.run_phase.finish(now, accounts, oldest, traffic);
         debug_assert_eq!(accounts.phase, Phase::Over);
-        for handle in self.connection_slots.iter().filter_map(|connection_slot| connection_slot.handle) {
+        for handle in self.connection_slots.handles() {
             if let Some((quic, connection)) = self.worker.connection(handle) {
                 connection.active(quic, now).close();
             }
