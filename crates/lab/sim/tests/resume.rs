@@ -206,7 +206,7 @@ fn lossy(link: Path, ppm: u32) -> Vec<Node> {
 }
 
 /// The time of a second page over the time it takes without memory, after a first one over `before`: the geometric mean over seeds.
-fn second_page(before: (Path, u32), now: (Path, u32), bytes: u64) -> f64 {
+fn second_page(before: Lossy, now: Lossy, bytes: u64) -> f64 {
     let of_seed = |seed: u64| {
         let [with, without] = [Switch::On, Switch::Off].map(|switch| {
             let mut visits = Visits::seeded(seed, lossy(before.0, before.1), switch, Algorithm::Auto);
@@ -220,12 +220,15 @@ fn second_page(before: (Path, u32), now: (Path, u32), bytes: u64) -> f64 {
     (logs.iter().sum::<f64>() / logs.len() as f64).exp()
 }
 
+/// A path, and how many of a million datagrams it loses.
+type Lossy = (Path, u32);
+
 /// Content of a page in bytes.
 const PAGE: u64 = 600_000;
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
 
 /// Links and their losses of a million, what they have become, and how much of the time without memory 30 kB, a page and 3 MB take at most.
-const LOSSY_VISITS: [((Path, u32), (Path, u32), [f64; 3]); 9] = [
+const LOSSY_VISITS: [(Lossy, Lossy, [f64; 3]); 9] = [
     (((100, 40, 1.0), 30_000), ((100, 40, 1.0), 30_000), [1.0, 0.9, 1.0]),
     (((100, 40, 1.0), 100_000), ((100, 40, 1.0), 100_000), [1.0, 0.95, 1.0]),
     (((10, 150, 1.0), 30_000), ((10, 150, 1.0), 30_000), [1.0, 0.9, 1.0]),

@@ -1,5 +1,5 @@
 //! Signatures that take long, on threads of the program's own.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that meets an error has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 #[expect(dead_code, reason = "other tests use the rest")]
 mod common;
