@@ -203,7 +203,7 @@ enum State {
 }
 
 /// The machine and the observer of one path.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Resume {
     state: State,
     outcome: Outcome,
@@ -213,8 +213,8 @@ pub(super) struct Resume {
     is_for_silence: bool,
     /// What is to be restored.
     silence: Option<BeforeSilence>,
-    /// Losses by chance are to be expected on the path that this describes.
-    lossy: Option<SavedParameters>,
+    /// Losses by chance are to be expected on the path that this describes. Few connections have it, and idle ones pay for its room.
+    lossy: Option<Box<SavedParameters>>,
     min_rtt: Option<Duration>,
     /// When the latest packets left.
     last_sent: Instant,
@@ -232,7 +232,7 @@ impl Resume {
             given: saved.is_some(),
             is_for_silence: false,
             silence: None,
-            lossy: saved.filter(|saved| saved.losses == Losses::Chance),
+            lossy: saved.filter(|saved| saved.losses == Losses::Chance).map(Box::new),
             min_rtt: None,
             last_sent: Instant::ZERO,
             observer: Observer::default(),
@@ -289,7 +289,7 @@ impl Resume {
     /// Whether an earlier connection has lost packets by chance on this path: the shortest round trip is what it was then.
     #[inline]
     pub(super) fn expects_chance(&self, now: Instant) -> bool {
-        let Some(saved) = self.lossy else { return false };
+        let Some(saved) = &self.lossy else { return false };
         let is_the_same =
             |min: Duration| min >= SHORTEST_RTT && min.abs_diff(saved.rtt) <= saved.rtt / QUEUE_PART;
         now <= saved.valid_until && self.min_rtt.is_some_and(is_the_same)
