@@ -181,14 +181,20 @@ fn waits_are_medians_of_what_the_emulator_has_counted() {
     assert_eq!(Standing::of(&cells, "x", |_| true).queue, QueueWait { mean_ms: 30.0, p99_ms: 70.0 });
 }
 
-/// Deleted, the tables could mix up connections, show the waits of another sender, or leave them out.
-#[test]
-fn tables_have_requests_and_waits_of_each_sender() {
+/// tercel's auto, and a sender that passes for quinn.
+fn auto_and_quinn() -> Vec<sender::Sender> {
     let field = look(std::path::Path::new("/nowhere/else/tercel"), &[Http::Three]);
     let (mut senders, _) = sender::senders(&field, "");
     senders.retain(|sender| ["tercel auto", "tercel BBR"].contains(&sender.name.as_str()));
     let other = senders.iter_mut().find(|sender| sender.name == "tercel BBR").expect("a sender");
     (other.name, other.server.who) = ("quinn".to_owned(), crate::contestants::Contestant::Quinn);
+    senders
+}
+
+/// Deleted, the tables could mix up connections, show the waits of another sender, or leave them out.
+#[test]
+fn tables_have_requests_and_waits_of_each_sender() {
+    let senders = auto_and_quinn();
     let with = |sender: &str, same: &[f64], mean_ms: f64| {
         let mut lane = lane(sender, &[Some(8.5)]);
         let requests = SmallRequests { same: answers(same, 0), other: answers(&[40.0], 1) };
@@ -355,11 +361,7 @@ fn small_downloads_are_made_twice_unless_the_link_falls_silent() {
 /// Deleted, second visits could stand among the first, be those of another sender, or count where the emulator failed.
 #[test]
 fn second_visits_have_figures_of_their_own() {
-    let field = look(std::path::Path::new("/nowhere/else/tercel"), &[Http::Three]);
-    let (mut senders, _) = sender::senders(&field, "");
-    senders.retain(|sender| ["tercel auto", "tercel BBR"].contains(&sender.name.as_str()));
-    let other = senders.iter_mut().find(|sender| sender.name == "tercel BBR").expect("a sender");
-    (other.name, other.server.who) = ("quinn".to_owned(), crate::contestants::Contestant::Quinn);
+    let senders = auto_and_quinn();
     let twice = |sender: &str, first: f64, second: Option<f64>, missed: u64| {
         let mut lane = lane(sender, &[Some(first)]);
         lane.attempts[0].second = Some(SecondVisit { seconds: second, missed, ..SecondVisit::default() });
