@@ -223,8 +223,9 @@ pub(super) fn wants(
     permission: Permission,
 ) -> bool {
     let Some(space) = spaces.space(id) else { return false };
-    // Data waits most often, and with the last rows first no other component is looked at then.
-    let mut permitted = COMPONENTS.iter().rev().filter(|row| row.may_write(id, permission));
+    // Data waits most often: where it does, no other component is looked at.
+    let rows = COMPONENTS[DATA..=DATA].iter().chain(&COMPONENTS);
+    let mut permitted = rows.filter(|row| row.may_write(id, permission));
     permitted.any(|row| (row.wants)(components, space, now))
 }
 
