@@ -53,9 +53,9 @@ FAULTS = [
     ),
     Fault(
         "amplificationlimit", "quinn", "tercel", "quinn's",
-        "three times what it has received is 7,200 bytes (RFC 9000 §8.1). It has sent an acknowledgement of 51, and sends a train of six full datagrams with the "
-        "7,149 that are left.",
-        said="the server has sent 7251 bytes after 2400 received",
+        "three times what it has received is 7,200 bytes (RFC 9000 §8.1). It has sent an acknowledgement of 51, or of 52 where its delay takes two "
+        "bytes, and sends a train of six full datagrams with the 7,149 that are left.",
+        said="the server has sent 725",
     ),
     Fault(
         "handshakeloss", "tquic", "tercel", "tquic's",

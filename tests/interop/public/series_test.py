@@ -156,8 +156,8 @@ class StrainTest(unittest.TestCase):
 
 class FaultTest(unittest.TestCase):
     def test_only_the_words_of_a_peers_fault_excuse_a_cell(self):
-        said = "the server has sent 7251 bytes after 2400 received"
-        self.assertTrue(faults.is_a_peers_fault("amplificationlimit", "quinn", "tercel", said))
+        for said in ("the server has sent 7251 bytes after 2400 received", "the server has sent 7252 bytes after 2400 received"):
+            self.assertTrue(faults.is_a_peers_fault("amplificationlimit", "quinn", "tercel", said))
         for cell in [("quinn", "tercel", "timed out"), ("tercel", "quinn", said), ("tercel", "tercel", said)]:
             self.assertFalse(faults.is_a_peers_fault("amplificationlimit", *cell), cell)
         for fault in faults.FAULTS:
