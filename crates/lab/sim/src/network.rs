@@ -130,11 +130,20 @@ impl Network {
         }
     }
 
-    /// From now on the link has these nodes, one for each that it had.
+    /// From now on the link has these nodes, one for each that it had: datagrams under way are between two of them.
+    ///
+    /// # Panics
+    /// If there is no such link, or it has another number of nodes.
     pub fn change_link(&mut self, from: HostId, to: HostId, nodes: Vec<Node>) {
         let rng = self.rng.fork();
         let route = self.routes.iter_mut().find(|route| route.joins(from, to));
-        if let Some(route) = route.filter(|route| route.link.len() == nodes.len()) {
+        let had = route.as_ref().map(|route| route.link.len());
+        assert_eq!(
+            had,
+            Some(nodes.len()),
+            "nodes of the link from {from:?} to {to:?}, and of what it is to become"
+        );
+        if let Some(route) = route {
             route.link = Link::new(nodes, rng);
         }
     }

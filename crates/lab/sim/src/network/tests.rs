@@ -74,6 +74,17 @@ fn delay_and_rate() {
     assert_eq!(pair.network.link_counters(pair.one, pair.other).overflowed, 3);
 }
 
+/// Deleted, a test that changes its link could go on over the old one and pass.
+#[test]
+#[should_panic(expected = "nodes of the link")]
+fn a_link_does_not_become_one_of_another_number_of_nodes() {
+    let mut pair = Pair::new(vec![Node::Delay(millis(10))]);
+    pair.network.change_link(pair.one, pair.other, vec![Node::Delay(millis(20))]);
+    pair.send(&[1]);
+    assert_eq!(pair.drain(), [(20, vec![1])]);
+    pair.network.change_link(pair.one, pair.other, vec![]);
+}
+
 #[test]
 fn loss_has_its_odds_however_it_clusters() {
     // A run of five begins after 45 on average: a tenth is lost by Gilbert's model, too.
