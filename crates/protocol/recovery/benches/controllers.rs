@@ -40,6 +40,7 @@ fn run(algorithm: Algorithm) -> f64 {
             app_limited: false,
             rtt: RTT,
             latest_rtt: Some(RTT),
+            ack_delay: Duration::ZERO,
             in_flight: WINDOW - TRAIN * SIZE,
             ce: 0,
             spurious: 0,

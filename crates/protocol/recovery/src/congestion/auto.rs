@@ -285,7 +285,11 @@ impl Judge {
         let Some(rtt) = acked.latest_rtt else { return of_round };
         self.min_rtt = self.min_rtt.min(rtt);
         self.round_min = self.round_min.min(rtt);
-        self.longest = self.longest.max(rtt);
+        // What the peer waits with a frame is no queue: beside 25 ms a full one of 4 ms would look far from full. Where packets wait in all rounds it
+        // stays in, since losses in jitter would be a queue's without it.
+        let is_quiet = self.stage == Stage::Cubic && self.waits.mean < LEAST_QUEUE;
+        let ack_delay = if is_quiet { acked.ack_delay } else { Duration::ZERO };
+        self.longest = self.longest.max(rtt.saturating_sub(ack_delay));
         if rtt.saturating_sub(self.min_rtt) <= MOST_FREE {
             self.empty_at = now;
         }

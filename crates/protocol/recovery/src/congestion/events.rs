@@ -21,6 +21,8 @@ pub struct AckedBytes {
     pub rtt: Duration,
     /// The round trip that this frame measured, the peer's delay included; `None` if it measured none.
     pub latest_rtt: Option<Duration>,
+    /// The part of it that the peer says it waited with the frame, as far as it may.
+    pub ack_delay: Duration,
     /// Bytes in flight after the event, over all spaces.
     pub in_flight: u64,
     /// Packets that the frame newly reports as marked CE.

@@ -62,9 +62,8 @@ impl Connection {
         let latest_rtt = outcome
             .rtt_sample(arrived)
             .filter(|sample| largest.pn >= first_pn && !self.is_repeated_ack(id, *sample, ack.delay()));
-        if let Some(sample) = latest_rtt {
-            self.on_round_trip(arrived, id, sample, ack.delay());
-        }
+        let ack_delay =
+            latest_rtt.map_or(Duration::ZERO, |sample| self.on_round_trip(arrived, id, sample, ack.delay()));
         if let Some(earliest) = outcome.overtaken_from {
             let path = self.paths.active_mut();
             let age = now.saturating_since(earliest);
@@ -81,6 +80,7 @@ impl Connection {
             app_limited: path.app_limited,
             rtt: path.rtt.smoothed(),
             latest_rtt,
+            ack_delay,
             in_flight,
             ce,
             spurious: outcome.spurious,
@@ -112,8 +112,8 @@ impl Connection {
         true
     }
 
-    /// The round trip of a packet that is newly acknowledged, with the raw delay of its ACK frame.
-    fn on_round_trip(&mut self, arrived: Instant, id: SpaceId, sample: Duration, raw_delay: u64) {
+    /// The round trip of a packet that is newly acknowledged, with the raw delay of its ACK frame. Returns that delay as far as the peer may wait.
+    fn on_round_trip(&mut self, arrived: Instant, id: SpaceId, sample: Duration, raw_delay: u64) -> Duration {
         let delay = self.acceptable_ack_delay(id, raw_delay);
         let rtt = &mut self.paths.active_mut().rtt;
         rtt.on_sample(arrived, sample, delay);
@@ -122,6 +122,7 @@ impl Connection {
             let ack_delay = self.handshake.ack_delay(raw_delay);
             timestamps.on_acked(Acked { acked_at: arrived, took: sample, ack_delay });
         }
+        delay
     }
 
     /// Whether an acknowledgement in the handshake, or after a probe timeout, repeats one that was lost: its sample would be a timeout

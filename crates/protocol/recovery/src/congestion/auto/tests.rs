@@ -44,6 +44,14 @@ impl Flow {
         change
     }
 
+    /// A round trip of `MIN`, and then so many milliseconds until the peer says so.
+    fn acknowledge_late(&mut self, delay: u64) {
+        let (rtt, ack_delay) = (Duration::from_millis(MIN + delay), Duration::from_millis(delay));
+        let sent_at = self.now - rtt;
+        let acked = AckedBytes { rtt, latest_rtt: Some(rtt), ack_delay, ..acked(10_000, sent_at) };
+        assert_eq!(self.judge.on_ack(self.now, &acked), None);
+    }
+
     /// So many packets, the earliest sent then, arrive that had been declared lost.
     fn arrive(&mut self, earliest: Instant, packets: u64) {
         let late = AckedBytes { spurious: packets, spurious_from: Some(earliest), ..acked(0, earliest) };
@@ -82,6 +90,15 @@ fn losses_that_prove_to_be_none_speak_for_nothing() {
     assert_eq!(flow.round((MIN, MIN), &[3, 6]), None);
     flow.arrive(sent_at, 1);
     assert_eq!(flow.round((MIN, MIN), &[5]), Some(Cause::RandomLoss), "one is still missing");
+}
+
+/// Deleted, a full queue of 4 ms would look far from full, and its overflow like chance.
+#[test]
+fn what_the_peer_waits_before_it_acknowledges_is_no_queue() {
+    let mut flow = Flow::new();
+    flow.round((MIN, MIN + 4), &[]);
+    flow.acknowledge_late(25);
+    assert_eq!(flow.round((MIN + 4, MIN + 4), &[3, 6]), None);
 }
 
 #[test]

@@ -344,6 +344,7 @@ impl World {
             app_limited: flow.is_starved,
             rtt: flow.rtt.smoothed(),
             latest_rtt: sample,
+            ack_delay: Duration::ZERO,
             in_flight: flow.ledger.in_flight_bytes(),
             ce,
             spurious: outcome.spurious,
