@@ -36,6 +36,7 @@ use auto::Judge;
 use base::net::Ecn;
 use base::time::{Duration, Instant};
 use bbr::{Bbr, TakeOver};
+use core::ops::RangeInclusive;
 use cubic::Cubic;
 use new_reno::NewReno;
 use prague::Prague;
@@ -52,8 +53,8 @@ pub use window::{MAX_WINDOW, initial_window, minimum_window};
 
 /// Round trips' worth of window that leave a round trip in slow start. Source: RFC 9002 §7.7 asks for more than 1.
 const SLOW_START_GAIN: f64 = 2.0;
-/// The same in congestion avoidance. Source: RFC 9002 §7.7.
-const AVOIDANCE_GAIN: f64 = 1.25;
+/// The same in congestion avoidance, at least and at most. Source: RFC 9002 §7.7.
+const AVOIDANCE_GAIN: RangeInclusive<f64> = 1.05..=1.25;
 /// Prague's window is not to leave faster than the path takes it: its queue marks after a millisecond.
 /// Source: draft-briscoe-iccrg-prague-congestion-control, pacing.
 const LOW_DELAY_GAIN: f64 = 1.0;
@@ -166,11 +167,11 @@ macro_rules! loss_window {
     };
 }
 
-/// Round trips' worth of window that leave a round trip while packets from before a reduction are under way: no more than the window in
-/// the shortest round trip. What a reduction has set free would else leave in a burst, which a short queue has no room for, and the window
-/// would shrink once more. Where a queue stands that is no bound.
-fn draining_gain(rtt: &Rtt) -> f64 {
-    (rtt.smoothed().as_nanos() as f64 / rtt.min().as_nanos() as f64).clamp(1.0, AVOIDANCE_GAIN)
+/// Round trips' worth of window that leave in a round trip of congestion avoidance: hardly more than the window in the shortest. One that leaves
+/// faster than a path without a queue takes it overflows a short queue, though the path has room for it. Where a queue stands that is no bound.
+fn avoidance_gain(rtt: &Rtt) -> f64 {
+    let gain = rtt.smoothed().as_nanos() as f64 / rtt.min().as_nanos() as f64;
+    gain.clamp(*AVOIDANCE_GAIN.start(), *AVOIDANCE_GAIN.end())
 }
 
 impl Controller {
@@ -496,9 +497,7 @@ impl Controller {
             _ if self.is_in_slow_start() => Rate::of_window(self.window(), rtt.smoothed(), SLOW_START_GAIN),
             Kind::Prague(_) => Rate::of_window(self.window(), rtt.smoothed(), LOW_DELAY_GAIN),
             Kind::NewReno(_) | Kind::Cubic(_) => {
-                let is_draining = loss_window!(&self.kind, window).is_some_and(|window| window.is_draining());
-                let gain = if is_draining { draining_gain(rtt) } else { AVOIDANCE_GAIN };
-                Rate::of_window(self.window(), rtt.smoothed(), gain)
+                Rate::of_window(self.window(), rtt.smoothed(), avoidance_gain(rtt))
             }
         }
     }

@@ -65,8 +65,6 @@ pub(super) struct LossWindow {
     size: u64,
     ssthresh: u64,
     mtu: u16,
-    /// Packets that were sent before the last reduction are still under way.
-    is_draining: bool,
     /// Signs of congestion from packets sent until then were already answered.
     recovery_start: Option<Instant>,
     /// The same before the last persistent congestion: late arrivals from then say nothing of later reductions.
@@ -88,7 +86,6 @@ impl LossWindow {
             size: initial_window(mtu),
             ssthresh: u64::MAX,
             mtu,
-            is_draining: false,
             recovery_start: None,
             collapsed_from: None,
             undo: None,
@@ -160,7 +157,6 @@ impl LossWindow {
             Pace::Grow(acked.bytes)
         };
         let is_in_recovery = self.is_in_recovery(acked.largest_sent_at);
-        self.is_draining &= is_in_recovery;
         // RFC 9002 §7.8: a window that is not used does not grow.
         //= rfc9002/7.8#1
         if acked.app_limited || self.size >= used.saturating_mul(2) {
@@ -182,11 +178,6 @@ impl LossWindow {
         //= rfc9002/7.3.1#1
         self.set(self.size.saturating_add(allowed.min(room)));
         Growth::Avoidance(acked.bytes.saturating_sub(room))
-    }
-
-    /// Whether what is under way left before the last reduction, some of it.
-    pub(super) const fn is_draining(&self) -> bool {
-        self.is_draining
     }
 
     /// Whether a packet sent at that time left before the last reduction.
@@ -217,7 +208,7 @@ impl LossWindow {
         let LossWindow { size, ssthresh, recovery_start, .. } = *self;
         let undo = Undo { size, ssthresh, recovery_start, lost: sign.packets };
         self.undo = (sign.cause == CongestionCause::Loss).then(|| Box::new(undo));
-        (self.recovery_start, self.is_draining) = (Some(now), true);
+        self.recovery_start = Some(now);
         true
     }
 
@@ -245,7 +236,7 @@ impl LossWindow {
             return false;
         }
         self.set(undo.size);
-        (self.ssthresh, self.recovery_start, self.is_draining) = (undo.ssthresh, undo.recovery_start, false);
+        (self.ssthresh, self.recovery_start) = (undo.ssthresh, undo.recovery_start);
         true
     }
 
@@ -265,7 +256,7 @@ impl LossWindow {
         //= rfc9002/7.6.2#2
         self.size = minimum_window(self.mtu);
         self.collapsed_from = self.collapsed_from.max(self.recovery_start);
-        (self.recovery_start, self.undo, self.is_draining) = (None, None, false);
+        (self.recovery_start, self.undo) = (None, None);
     }
 
     /// Slow start ends at this window, or has ended if it is as large.
