@@ -125,7 +125,7 @@ impl Host {
 }
 
 /// The address `count` further on in the same small network.
-fn shifted(ip: IpAddr, count: u64) -> IpAddr {
+pub(crate) fn shifted(ip: IpAddr, count: u64) -> IpAddr {
     match ip {
         IpAddr::V4(ip) => {
             let [a, b, c, d] = ip.octets();

@@ -6,7 +6,9 @@
 use base::time::Duration;
 use recovery::congestion::Algorithm;
 use sim::Node;
-use sim::contest::{ContestRun, Dropping, Flow, LinkProfile, Marking, Outcome, run, run_through};
+use sim::contest::{
+    ContestRun, Dropping, Flow, LinkProfile, Marking, Outcome, run, run_after_chance, run_through,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -200,6 +202,25 @@ fn a_flow_that_early_drops_have_deceived_leaves_a_crowd_its_share() {
         crowd(early(Dropping::Pie), 8, seed);
     }
     crowd(early(Dropping::CoDel), 8, 5);
+}
+
+/// Flows that begin as BBR, since the connections before them lost 3 % by chance, where nothing is lost by chance any more. Of flows in a crowd that
+/// take their turns only the first ones believe it: others find a longer round trip than the remembered one. Deleted, a link that was a radio link
+/// minutes ago could be BBR's for as long as these flows last.
+#[test]
+fn flows_that_remember_chance_wrongly_leave_a_crowd_its_share() {
+    let mixed: Vec<Algorithm> = [Algorithm::Auto, Algorithm::Cubic].into_iter().cycle().take(8).collect();
+    for link_profile in [LinkProfile::new(20, 40, 1.0), early(Dropping::CoDel), early(Dropping::Pie)] {
+        for flows in [&mixed[..], &[Algorithm::Auto; 4]] {
+            let heat = ContestRun::crowd(link_profile, flows, SECOND * 15, SECOND * 30);
+            let outcome = run_after_chance(&heat, 30_000).unwrap_or_else(|problem| panic!("{problem}"));
+            println!("{link_profile:?}: {:.3} {:?}", outcome.jain(), outcome.flows);
+            assert!(outcome.jain() >= 0.9, "{link_profile:?}: {:?}", outcome.flows);
+            let of_cubic = outcome.flows.iter().filter(|flow| flow.algorithm == Algorithm::Cubic);
+            let is_fed = |flow: &Flow| flow.share > 0.7 * outcome.utilisation() / flows.len() as f64;
+            assert!(of_cubic.into_iter().all(is_fed), "{link_profile:?}: {:?}", outcome.flows);
+        }
+    }
 }
 
 /// Two and more flows of BBR's let packets wait by themselves. Deleted, flows that choose could take that for a crowd at a queue, go back to CUBIC
