@@ -35,7 +35,7 @@ pub(crate) fn http3_as(who: &Who, port: u16, asks: &[Ask]) -> Vec<Answer> {
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
     let bind = BindOptions::new(([127, 0, 0, 1], 0).into(), Variant::Gso);
     let config = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };
-    let app = Client { port, asks: asks.to_vec(), answers: Vec::new(), failure: None };
+    let app = Client { port, asks: asks.to_vec(), answers: Vec::new(), failure: None, is_done: false };
     let udp = UdpPort::bind(&bind).expect("a socket");
     // With one seed for all, the next client would have the connection IDs of the last.
     let endpoint = Endpoint::new(config, [SEED.fetch_add(1, Ordering::Relaxed); 32]);
@@ -52,6 +52,11 @@ pub(crate) fn http3_as(who: &Who, port: u16, asks: &[Ask]) -> Vec<Answer> {
         assert!(worker.now() < end, "it takes too long");
         assert_eq!(worker.app_mut().failure, None);
     }
+    // A server that was left without a word would wait for the idle timeout before it ends.
+    worker.app_mut().is_done = true;
+    worker.activate_all();
+    let now = worker.clock();
+    worker.turn(now).expect("a turn");
     std::mem::take(&mut worker.app_mut().answers)
 }
 
@@ -60,6 +65,7 @@ struct Client {
     asks: Vec<Ask>,
     answers: Vec<Answer>,
     failure: Option<String>,
+    is_done: bool,
 }
 
 struct Exchange {
@@ -159,6 +165,10 @@ impl App for Client {
         if state.session.messages.is_complete {
             let reply = std::mem::take(&mut state.session.messages);
             self.answers.push(reply.answer);
+        }
+        if self.is_done {
+            state.session.connection.close(connection, now);
+            return Next::Wait;
         }
         if connection.is_connected()
             && state.asked == self.answers.len()

@@ -50,8 +50,8 @@ pub(crate) async fn http2(port: u16, lines: &[(Vec<u8>, Vec<u8>)]) -> Result<u16
 /// Asks for `path`, with content of `size` bytes, over HTTP/2 with room for all of it, calls `then` when the first of it has come, and
 /// reads the last of it slowly, with a frame after each pause as if credit was given. Returns how much came.
 pub(crate) async fn http2_slowly(port: u16, (path, size): (&str, usize), then: impl FnOnce()) -> usize {
-    const PAUSE: Duration = Duration::from_secs(3);
-    const STEP: usize = 2_000_000;
+    const PAUSE: Duration = Duration::from_secs(1);
+    const STEP: usize = 1_000_000;
     // More than the sockets hold.
     let slow_from = size.saturating_sub(14_000_000);
     let mut stream = tcp::connect(port, "h2").await;

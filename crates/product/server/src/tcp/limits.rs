@@ -20,7 +20,7 @@ pub struct Limits {
     pub progress: Duration,
     /// In bytes. Default 1,024.
     pub progress_bytes: u64,
-    /// How long the peer of a connection that is over may take to hear so. Default 2 s.
+    /// How long the peer of a connection that is over may take to hear so, from what it sent last, and 30 s at most. Default 2 s.
     pub linger: Duration,
     /// Requests at a time on an HTTP/2 connection. Default 128.
     pub streams: u32,

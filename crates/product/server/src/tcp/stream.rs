@@ -220,7 +220,10 @@ impl Stream {
         let mut waste = [0; 16_384];
         loop {
             match tls.socket.try_read(&mut waste) {
-                Ok(bytes @ 1..) if tls.discarded < DISCARD => tls.discarded += bytes,
+                Ok(bytes @ 1..) if tls.discarded < DISCARD => {
+                    tls.discarded += bytes;
+                    tls.timeouts.on_discarded(bytes);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if ready!(tls.socket.poll_read_ready(cx)).is_err() {
                         return Poll::Ready(());

@@ -28,6 +28,9 @@ const REQUEST: u64 = 32 * 1024;
 /// Content of a response that is read before the client takes it, in bytes: a piece, and what hyper buffers.
 const AHEAD: u64 = 128 * 1024;
 
+/// The longest time to hear that a connection is over, for a peer that goes on sending.
+const LONGEST_LINGER: Duration = Duration::from_secs(30);
+
 /// What a connection has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum NextAction {
@@ -51,7 +54,9 @@ enum Phase {
     /// All is sent, and the peer has yet to take some of it.
     Delivering,
     /// The connection is over; what the peer still sends is thrown away, so that it can read what we said last.
-    Lingering,
+    Lingering {
+        until: Instant,
+    },
 }
 
 /// One connection's.
@@ -136,7 +141,14 @@ impl ConnectionTimeouts {
 
     /// Only the peer's end is awaited.
     pub(super) fn on_linger(&self, now: Instant) {
-        self.enter(Phase::Lingering, now);
+        self.enter(Phase::Lingering { until: now + LONGEST_LINGER }, now);
+    }
+
+    /// This many bytes of the peer were thrown away. Once only its end is awaited they say that it still reads.
+    pub(super) fn on_discarded(&self, bytes: usize) {
+        if matches!(self.phase.get(), Phase::Lingering { .. }) {
+            self.moved.set(self.moved.get().saturating_add(bytes as u64));
+        }
     }
 
     fn enter(&self, phase: Phase, now: Instant) {
@@ -325,7 +337,14 @@ impl ConnectionTimeouts {
                 NextAction::Serve
             }
             Phase::Delivering if elapsed >= limits.progress => NextAction::Close,
-            Phase::Lingering if elapsed >= limits.linger => NextAction::Close,
+            Phase::Lingering { until } if elapsed >= limits.linger => {
+                if self.moved.get() > self.mark.get() && now < until {
+                    self.begin_span(now);
+                    NextAction::Serve
+                } else {
+                    NextAction::Close
+                }
+            }
             // What was asked for is still leaving.
             Phase::Serving if self.open.get() == 0 && has_moved => {
                 self.begin_span(now);
@@ -404,6 +423,25 @@ mod tests {
         }
         assert_eq!(ordered(&timeouts, 31), NextAction::Finish);
         assert_eq!(ordered(&timeouts, 33), NextAction::Close);
+    }
+
+    /// Deleted, a client of HTTP/2 that reads the end slowly could lose it to a reset, or hold its connection for ever.
+    #[test]
+    fn a_peer_that_still_sends_has_longer_to_read_the_end() {
+        let timeouts = timeouts();
+        timeouts.on_secure(at(0));
+        timeouts.on_linger(at(10));
+        for second in (12..40).step_by(2) {
+            timeouts.on_discarded(35);
+            assert_eq!(ordered(&timeouts, second), NextAction::Serve);
+        }
+        timeouts.on_discarded(35);
+        assert_eq!(ordered(&timeouts, 40), NextAction::Close, "it has had its time");
+        let timeouts = self::timeouts();
+        timeouts.on_secure(at(0));
+        timeouts.on_discarded(35);
+        timeouts.on_linger(at(10));
+        assert_eq!(ordered(&timeouts, 12), NextAction::Close, "it has sent nothing since");
     }
 
     /// Deleted, a protocol that says little could be cut after a minute.
