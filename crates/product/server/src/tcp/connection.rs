@@ -150,11 +150,12 @@ pub(super) async fn serve<A: Answer>(
             _ => end,
         }
     };
-    if stream.unacknowledged() > 0 {
+    let has_more = stream.unacknowledged() > 0;
+    if has_more {
         deliver(&stream, &timeouts).await;
     }
-    // A peer that is still sending would lose our last words to a reset.
-    if end == End::Unread || timeouts.has_unread() || timeouts.has_left() {
+    // A peer that is still sending would lose our last words to a reset. What its kernel has acknowledged it may not have read.
+    if has_more || end == End::Unread || timeouts.has_unread() || timeouts.has_left() {
         linger(&stream, &timeouts).await;
     }
 }
