@@ -53,8 +53,8 @@ FAULTS = [
     ),
     Fault(
         "amplificationlimit", "quinn", "tercel", "quinn's",
-        "three times what it has received is 7,200 bytes (RFC 9000 §8.1). It has sent an acknowledgement of 51, or of 52 where its delay takes two "
-        "bytes, and sends a train of six full datagrams with the 7,149 that are left.",
+        "three times what it has received is 7,200 bytes (RFC 9000 §8.1). It has sent an acknowledgement of 51 or 52, and sends a train of six full "
+        "datagrams though fewer than 7,150 are left.",
         said="the server has sent 725",
     ),
     Fault(
