@@ -11,7 +11,7 @@
 //!
 //! A packet that a full queue drops is followed by packets that wait as long as any. One that a radio link loses is
 //! followed by packets that wait as long as it happens. So a round trip that is measured along with a loss says which it was: it is
-//! *free* if it is hardly longer than the shortest, or waits less than three quarters of what the longest of late does, whose wait fades. The first loss of
+//! *free* if it is hardly longer than the shortest, or waits less than three quarters of what the longest of late does, whose wait fades, and two milliseconds less. The first loss of
 //! all, which ends slow start, counts twice if nothing waits.
 //!
 //! A queue that drops early (CoDel, PIE) drops when packets have waited for a while, however long others waited before. So no round trip is
@@ -51,6 +51,8 @@ const FREE_PART: u64 = 16;
 const LEAST_QUEUE: Duration = Duration::from_millis(1);
 /// What is called one on paths of any length: queues that drop early let 5 ms wait. Source: RFC 8289 §4.4; RFC 8033 §4.2 has 15.
 const MOST_FREE: Duration = Duration::from_millis(4);
+/// Waits that differ by less are the same: the wake-ups of both ends are in them.
+const SAME: Duration = Duration::from_millis(2);
 /// A queue stands if all packets of so long a time waited: after so long CoDel drops. Source: RFC 8289 §4.3.
 const STANDING: Duration = Duration::from_millis(100);
 /// Waits are restless if they turn by such a part of them on average. In the simulator losses of CoDel and PIE come at a twentieth, those
@@ -191,6 +193,8 @@ pub(super) struct Judge {
     cause: Option<Cause>,
     /// The shortest round trip; [`Duration::MAX`] before the first.
     min_rtt: Duration,
+    /// The latest round trip.
+    latest: Duration,
     /// The longest of late: its wait loses an eighth each round.
     longest: Duration,
     /// The shortest of this round.
@@ -223,6 +227,7 @@ impl Judge {
             stage: Stage::Cubic,
             cause: None,
             min_rtt: Duration::MAX,
+            latest: Duration::ZERO,
             longest: Duration::ZERO,
             round_min: Duration::MAX,
             waits: Waits::new(),
@@ -285,11 +290,12 @@ impl Judge {
         let Some(rtt) = acked.latest_rtt else { return of_round };
         self.min_rtt = self.min_rtt.min(rtt);
         self.round_min = self.round_min.min(rtt);
-        // What the peer waits with a frame is no queue: beside 25 ms a full one of 4 ms would look far from full. Where packets wait in all rounds it
-        // stays in, since losses in jitter would be a queue's without it.
+        // What the peer waits with a frame is no queue, nor is one late wake-up of an end: beside 25 ms a full queue of 4 ms would look far from full.
+        // Where packets wait in all rounds both count, since losses in jitter would be a queue's without them.
         let is_quiet = self.stage == Stage::Cubic && self.waits.mean < LEAST_QUEUE;
-        let ack_delay = if is_quiet { acked.ack_delay } else { Duration::ZERO };
-        self.longest = self.longest.max(rtt.saturating_sub(ack_delay));
+        let late = if is_quiet { rtt.saturating_sub(acked.ack_delay) } else { rtt };
+        let before = core::mem::replace(&mut self.latest, late);
+        self.longest = self.longest.max(if is_quiet { late.min(before) } else { late });
         if rtt.saturating_sub(self.min_rtt) <= MOST_FREE {
             self.empty_at = now;
         }
@@ -359,7 +365,8 @@ impl Judge {
 
     /// Far from as long as the longest of late.
     fn is_free(&self, rtt: Duration) -> bool {
-        rtt.saturating_sub(self.min_rtt) * 4 < self.longest.saturating_sub(self.min_rtt) * 3
+        let (wait, longest) = (rtt.saturating_sub(self.min_rtt), self.longest.saturating_sub(self.min_rtt));
+        wait * 4 < longest * 3 && wait + SAME < longest
     }
 
     fn judge_losses(&self) -> Option<Cause> {

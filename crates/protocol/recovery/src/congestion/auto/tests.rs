@@ -44,9 +44,9 @@ impl Flow {
         change
     }
 
-    /// A round trip of `MIN`, and then so many milliseconds until the peer says so.
-    fn acknowledge_late(&mut self, delay: u64) {
-        let (rtt, ack_delay) = (Duration::from_millis(MIN + delay), Duration::from_millis(delay));
+    /// A round trip of `MIN`, and then so many milliseconds until it is heard of; the peer says that it waited so many of them.
+    fn acknowledge_late(&mut self, late: u64, delay: u64) {
+        let (rtt, ack_delay) = (Duration::from_millis(MIN + late), Duration::from_millis(delay));
         let sent_at = self.now - rtt;
         let acked = AckedBytes { rtt, latest_rtt: Some(rtt), ack_delay, ..acked(10_000, sent_at) };
         assert_eq!(self.judge.on_ack(self.now, &acked), None);
@@ -61,7 +61,7 @@ impl Flow {
 
 #[test]
 fn a_judge_is_as_large_as_decision_023_says() {
-    assert_eq!(size_of::<Judge>(), 160);
+    assert_eq!(size_of::<Judge>(), 168);
 }
 
 /// Deleted, a page would be half there before slow start goes on that one loss has ended.
@@ -97,8 +97,25 @@ fn losses_that_prove_to_be_none_speak_for_nothing() {
 fn what_the_peer_waits_before_it_acknowledges_is_no_queue() {
     let mut flow = Flow::new();
     flow.round((MIN, MIN + 4), &[]);
-    flow.acknowledge_late(25);
+    flow.acknowledge_late(25, 25);
     assert_eq!(flow.round((MIN + 4, MIN + 4), &[3, 6]), None);
+}
+
+/// Deleted, one late wake-up of an end would do the same.
+#[test]
+fn one_late_frame_is_no_queue() {
+    let mut flow = Flow::new();
+    flow.round((MIN, MIN + 4), &[]);
+    flow.acknowledge_late(8, 0);
+    assert_eq!(flow.round((MIN + 4, MIN + 4), &[3, 6]), None);
+}
+
+/// Deleted, so would wake-ups that are a millisecond late now and then.
+#[test]
+fn waits_that_differ_by_a_millisecond_are_the_same() {
+    let mut flow = Flow::new();
+    flow.round((MIN, MIN + 5), &[]);
+    assert_eq!(flow.round((MIN + 3, MIN + 3), &[3, 6]), None);
 }
 
 #[test]
