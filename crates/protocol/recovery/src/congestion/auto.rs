@@ -193,7 +193,7 @@ pub(super) struct Judge {
     cause: Option<Cause>,
     /// The shortest round trip; [`Duration::MAX`] before the first.
     min_rtt: Duration,
-    /// The latest round trip.
+    /// The latest, without what the peer waited where that does not count.
     latest: Duration,
     /// The longest of late: its wait loses an eighth each round.
     longest: Duration,

@@ -92,25 +92,18 @@ fn losses_that_prove_to_be_none_speak_for_nothing() {
     assert_eq!(flow.round((MIN, MIN), &[5]), Some(Cause::RandomLoss), "one is still missing");
 }
 
-/// Deleted, a full queue of 4 ms would look far from full, and its overflow like chance.
+/// Deleted, a full queue of 4 ms would look far from full beside what the peer waits or a late wake-up of an end, and its overflow like chance.
 #[test]
-fn what_the_peer_waits_before_it_acknowledges_is_no_queue() {
-    let mut flow = Flow::new();
-    flow.round((MIN, MIN + 4), &[]);
-    flow.acknowledge_late(25, 25);
-    assert_eq!(flow.round((MIN + 4, MIN + 4), &[3, 6]), None);
+fn frames_that_come_late_are_no_queue() {
+    for frames in [&[(25, 25), (25, 25)][..], &[(8, 0)]] {
+        let mut flow = Flow::new();
+        flow.round((MIN, MIN + 4), &[]);
+        frames.iter().for_each(|(late, delay)| flow.acknowledge_late(*late, *delay));
+        assert_eq!(flow.round((MIN + 4, MIN + 4), &[3, 6]), None, "{frames:?}");
+    }
 }
 
-/// Deleted, one late wake-up of an end would do the same.
-#[test]
-fn one_late_frame_is_no_queue() {
-    let mut flow = Flow::new();
-    flow.round((MIN, MIN + 4), &[]);
-    flow.acknowledge_late(8, 0);
-    assert_eq!(flow.round((MIN + 4, MIN + 4), &[3, 6]), None);
-}
-
-/// Deleted, so would wake-ups that are a millisecond late now and then.
+/// Deleted, wake-ups that are a millisecond late now and then would do the same.
 #[test]
 fn waits_that_differ_by_a_millisecond_are_the_same() {
     let mut flow = Flow::new();
