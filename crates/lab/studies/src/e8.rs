@@ -101,7 +101,8 @@ fn blocks(
         second::table(senders, again),
         words::requests(senders, results),
         words::queues(senders, results),
-        words::standings(senders, results),
+        words::standings("How the senders stand", senders, results),
+        second::standings(senders, results, again),
         words::beside_simulator(compared),
     ];
     let tables = tables.into_iter().filter(|table| !table.rows.is_empty()).map(Block::Table);

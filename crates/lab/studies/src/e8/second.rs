@@ -4,7 +4,7 @@ use report::model::{Cell, Table};
 
 use super::lane::{Attempt, CellResult, Lane, Outcome, SecondVisit};
 use super::sender::Sender;
-use super::words::{anybody, auto_stands, matrix, others_stand};
+use super::words::{AUTO, anybody, auto_stands, matrix, standings as stand};
 
 /// The second visits as cells of their own, named so: those cells that have any.
 pub(super) fn visits(results: &[CellResult]) -> Vec<CellResult> {
@@ -40,24 +40,34 @@ pub(super) fn table(senders: &[Sender], again: &[CellResult]) -> Table {
     })
 }
 
-/// What second visits take of the time of the first ones, and the sentences of those about how the senders stand.
-pub(super) fn findings(senders: &[Sender], results: &[CellResult], again: &[CellResult]) -> Vec<String> {
-    let gain = |sender: &Sender| Some(format!("{} {:.2}", sender.name, over_first(results, &sender.name)?));
-    let gains: Vec<String> = senders.iter().filter_map(gain).collect();
-    if gains.is_empty() {
-        return Vec::new();
+/// How the senders stand in second visits, and what these take of the time of the first ones. No queue is measured in them.
+pub(super) fn standings(senders: &[Sender], results: &[CellResult], again: &[CellResult]) -> Table {
+    let mut table = stand("How the senders stand in second visits", senders, again);
+    let first_of_the_queue = table.columns.len() - 2;
+    table.columns.truncate(first_of_the_queue);
+    table.columns.push("over the first visits, geometric mean".to_owned());
+    for row in &mut table.rows {
+        row.cells.truncate(first_of_the_queue);
+        row.cells.push(over_first(results, &row.name).map_or(Cell::Empty, |gain| Cell::Number(gain, 2)));
     }
-    let gains = format!(
-        "Second visits take of the time of the first ones, on the geometric mean: {}.",
-        gains.join(", ")
+    if again.is_empty() {
+        table.rows.clear();
+    }
+    table
+}
+
+/// The sentences about auto's second visits; nothing if there are none.
+pub(super) fn findings(senders: &[Sender], results: &[CellResult], again: &[CellResult]) -> Vec<String> {
+    let Some(gain) = over_first(results, AUTO) else { return Vec::new() };
+    let gain = format!(
+        "Second visits by {AUTO} take {gain:.2} of the time of the first ones, on the geometric mean."
     );
     let is_of_a_cell = |sentence: &String| again.iter().any(|cell| sentence.starts_with(&cell.name));
-    let stands = auto_stands(senders, again).into_iter().chain(others_stand(senders, again));
-    let named = stands.map(|sentence| {
+    let named = auto_stands(senders, again).into_iter().map(|sentence| {
         // A cell's name says it.
         if is_of_a_cell(&sentence) { sentence } else { format!("Second visits: {sentence}") }
     });
-    std::iter::once(gains).chain(named).collect()
+    std::iter::once(gain).chain(named).collect()
 }
 
 /// The geometric mean of a sender's second visits over its first ones, where both were there and valid.

@@ -12,7 +12,7 @@ use super::sender::Sender;
 use super::simulated::{AGREES, Compared};
 
 /// The sender that chooses by itself.
-const AUTO: &str = "tercel auto";
+pub(super) const AUTO: &str = "tercel auto";
 
 /// What is said of an attempt while the study runs.
 pub(super) fn line(attempt: &Attempt, limit: Duration) -> String {
@@ -170,7 +170,8 @@ pub(super) fn ratios(senders: &[Sender], results: &[CellResult]) -> Table {
     })
 }
 
-pub(super) fn standings(senders: &[Sender], results: &[CellResult]) -> Table {
+/// How the senders stand: a row for each of them.
+pub(super) fn standings(title: &str, senders: &[Sender], results: &[CellResult]) -> Table {
     let row = |sender: &Sender| {
         let standing = Standing::of(results, &sender.name, anybody);
         let worst = match &standing.worst {
@@ -187,9 +188,9 @@ pub(super) fn standings(senders: &[Sender], results: &[CellResult]) -> Table {
                 count(standing.near),
                 count(standing.not_there),
                 Cell::Number(standing.mean, 2),
+                worst,
                 Cell::Number(standing.queue.mean_ms, 1),
                 Cell::Number(standing.queue.p99_ms, 0),
-                worst,
             ],
         }
     };
@@ -199,12 +200,12 @@ pub(super) fn standings(senders: &[Sender], results: &[CellResult]) -> Table {
         "within 10 % of the best",
         "not there",
         "geometric mean of the ratios",
+        "largest ratio",
         "wait in the queue, ms",
         "99 of 100 wait less, ms",
-        "largest ratio",
     ];
     Table {
-        title: "How the senders stand".to_owned(),
+        title: title.to_owned(),
         corner: "sender".to_owned(),
         columns: columns.map(str::to_owned).to_vec(),
         rows: senders.iter().map(row).collect(),
@@ -327,7 +328,6 @@ pub(super) fn findings(senders: &[Sender], results: &[CellResult], compared: &[C
     if !findings.is_empty() {
         findings.extend(asked(results, &others(senders)));
     }
-    findings.extend(others_stand(senders, results));
     if !compared.is_empty() {
         let agree = compared.iter().filter(|each| each.agrees()).count();
         findings.push(format!(
@@ -360,21 +360,6 @@ pub(super) fn auto_stands(senders: &[Sender], results: &[CellResult]) -> Vec<Str
     ];
     findings.extend(lost(results, &others));
     findings
-}
-
-/// How all but auto stand.
-pub(super) fn others_stand(senders: &[Sender], results: &[CellResult]) -> Vec<String> {
-    let stands = |sender: &Sender| {
-        let standing = Standing::of(results, &sender.name, anybody);
-        (standing.cells > 0).then(|| {
-            format!(
-                "{} is within 10 % of the best in {} of {} cells, the best in {}, not there in {}; it takes {:.2} of the best time on the \
-                 geometric mean.",
-                sender.name, standing.near, standing.cells, standing.best, standing.not_there, standing.mean
-            )
-        })
-    };
-    senders.iter().filter(|sender| sender.name != AUTO).filter_map(stands).collect()
 }
 
 /// What small requests take beside a download of auto's, and beside that of another implementation which delays them least.
