@@ -299,9 +299,8 @@ impl Judge {
         if rtt.saturating_sub(self.min_rtt) <= MOST_FREE {
             self.empty_at = now;
         }
-        // A client that says little but what it has received has no use for a model of the path.
         self.was_bound |= !acked.app_limited;
-        if core::mem::take(&mut self.has_lost) && self.was_bound && self.min_rtt >= LEAST_QUEUE {
+        if core::mem::take(&mut self.has_lost) && self.min_rtt >= LEAST_QUEUE {
             let step = self.weigh_loss(rtt, now.saturating_since(self.empty_at) > STANDING.max(acked.rtt));
             self.of_round = self.of_round.saturating_add(step);
             if let Stage::Remembered(known) = self.stage
@@ -371,9 +370,10 @@ impl Judge {
 
     fn judge_losses(&self) -> Option<Cause> {
         match self.stage {
-            Stage::Cubic => {
-                (self.score.saturating_add(self.of_round) >= self.needed).then_some(Cause::RandomLoss)
-            }
+            // A client that says little but what it has received has no use for a model of the path. What is lost before the flow has more to
+            // send, in the handshake say, counts once it has: CUBIC's slow start is over by it.
+            Stage::Cubic => (self.was_bound && self.score.saturating_add(self.of_round) >= self.needed)
+                .then_some(Cause::RandomLoss),
             Stage::Bbr(_, known) | Stage::Remembered(known) => {
                 (self.min_rtt + known / SHORTER_PART + LEAST_QUEUE < known).then_some(Cause::ShorterRoundTrip)
             }

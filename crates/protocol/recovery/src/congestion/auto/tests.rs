@@ -159,6 +159,17 @@ fn losses_of_a_flow_that_has_little_to_send_say_nothing() {
     }
 }
 
+/// What is lost in the handshake ends CUBIC's slow start all the same. Deleted, the download after it would go on with a window of seven packets until
+/// the next loss.
+#[test]
+fn losses_before_a_flow_has_more_to_send_count_once_it_has() {
+    let mut flow = Flow { app_limited: true, ..Flow::new() };
+    flow.round((MIN, MIN), &[]);
+    assert_eq!(flow.round((MIN, MIN), &[3]), None);
+    flow.app_limited = false;
+    assert_eq!(flow.round((MIN, MIN), &[]), Some(Cause::RandomLoss));
+}
+
 /// Deleted, packets that a socket's full buffer drops on loopback would make its flows BBR's.
 #[test]
 fn losses_on_shorter_paths_than_any_queue_say_nothing() {
