@@ -3,14 +3,17 @@
 #![expect(clippy::panic, reason = "a helper of a test may panic as the test itself may")]
 
 use base::time::Duration;
-use recovery::congestion::{Algorithm, SlowStart};
+use recovery::congestion::{Algorithm, InitialWindow, SlowStart, SlowStartEnd};
 use sim::Node;
 use sim::contest::{LinkProfile, Startup, startup};
 
 /// With HyStart++ and without it.
 fn both(link_profile: LinkProfile, on_return: &[Node]) -> [Startup; 2] {
-    let of = |kind| startup(link_profile, Algorithm::Cubic, kind, on_return);
-    [SlowStart::HyStart, SlowStart::Standard]
+    let of = |end| {
+        let slow_start = SlowStart { end, ..SlowStart::default() };
+        startup(link_profile, Algorithm::Cubic, slow_start, on_return)
+    };
+    [SlowStartEnd::HyStart, SlowStartEnd::Standard]
         .map(|kind| of(kind).unwrap_or_else(|problem| panic!("{problem}")))
 }
 
@@ -79,5 +82,21 @@ fn all_rows() {
             let name = format!("{megabits} Mbit/s, 40 ms, queue 1, jitter {by_ms} ms");
             row(name, both(LinkProfile::new(megabits, 40, 1.0), &jitter(by_ms)));
         }
+    }
+}
+
+/// Deleted, the setting could change nothing: log2(32/10) are 1.7 round trips of a path that carries it.
+#[test]
+fn a_larger_initial_window_fills_a_long_path_sooner() {
+    let link = LinkProfile::new(100, 100, 1.0);
+    for algorithm in [Algorithm::Cubic, Algorithm::Auto, Algorithm::Bbr] {
+        let [ten, many] = [10, 32].map(|packets| {
+            let begin = InitialWindow::of_packets(packets).unwrap_or_else(|| panic!("{packets}"));
+            let slow_start = SlowStart { begin, ..SlowStart::default() };
+            startup(link, algorithm, slow_start, &[]).unwrap_or_else(|problem| panic!("{problem}"))
+        });
+        println!("{algorithm:?}: {} | {}", cell(&ten), cell(&many));
+        let saved = ten.full_after.zip(many.full_after).map(|(ten, many)| ten - many);
+        assert!(saved.is_some_and(|rounds| (1.0..2.5).contains(&rounds)), "{algorithm:?}: {saved:?}");
     }
 }

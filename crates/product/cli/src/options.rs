@@ -4,7 +4,9 @@ use crate::help::LABORATORY;
 use crate::techniques::{DisabledTechnique, DisabledTechniques};
 use clap::{Args, ValueEnum};
 use crypto::{KeyExchange, KeyLog, Library, Suite, SuiteChoice, TlsOptions};
-use transport::{Burst, MtuConfig, MtuMode, Pacing, Switch, TransportConfig, Without};
+use transport::{
+    Burst, InitialWindow, MtuConfig, MtuMode, Pacing, SlowStart, Switch, TransportConfig, Without,
+};
 use wire::Version;
 
 /// Cipher suites to offer or accept.
@@ -131,6 +133,12 @@ pub(crate) struct QuicArgs {
     /// Pace in bursts of this much of the rate at most; with --pacing-burst, whichever is less.
     #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(1..=1_000_000), hide = true, help_heading = LABORATORY)]
     pub(crate) pacing_burst_us: Option<u64>,
+    /// Packets that may be under way at first on a path of which nothing is known: 10, as RFC 9002 recommends, to 32.
+    ///
+    /// With 32, pages over long paths take up to two round trips less, where the path carries them; a link of 1 Mbit/s, or one with a queue
+    /// of a few packets, loses some of them. Paths that are known begin with up to 32 in any case (--careful-resume).
+    #[arg(long, default_value_t = 10, value_name = "PACKETS", value_parser = clap::value_parser!(u8).range(10..=32), hide_short_help = true)]
+    pub(crate) initial_window: u8,
     /// Start new connections on paths that are known from earlier ones with up to 32 packets, and go on with half of what those
     /// carried (RFC 9959).
     ///
@@ -197,6 +205,10 @@ impl QuicArgs {
             max_packet_size: self.packet_size.unwrap_or(transport::MAX_PACKET_SIZE),
             mtu: self.mtu(),
             pacing: self.pacing(),
+            slow_start: SlowStart {
+                begin: InitialWindow::of_packets(self.initial_window).unwrap_or_default(),
+                ..defaults.slow_start
+            },
             careful_resume: self.careful_resume()?,
             ack_frequency: self.ack_frequency.switch(),
             ack_every: self.ack_every,

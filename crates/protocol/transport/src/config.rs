@@ -44,7 +44,8 @@ pub struct TransportConfig {
     pub ack_frequency: Switch,
     /// The congestion controller. Default: CUBIC at first, and BBR where the path speaks for it.
     pub congestion: Algorithm,
-    /// How the first slow start of CUBIC, NewReno and Prague ends. Default: by HyStart++ (RFC 9406).
+    /// How the first slow start begins and ends. Default: with ten packets (RFC 9002 §7.2), as BBR's Startup does, and by HyStart++
+    /// (RFC 9406).
     pub slow_start: SlowStart,
     /// Whether and in which bursts a window is spread over its round trip. Default: on, in trains of a millisecond.
     pub pacing: Pacing,
@@ -113,7 +114,7 @@ impl Default for TransportConfig {
             ack_every: 10,
             ack_frequency: Switch::On,
             congestion: Algorithm::default(),
-            slow_start: SlowStart::HyStart,
+            slow_start: SlowStart::default(),
             pacing: Pacing::default(),
             careful_resume: Switch::On,
             initial_rtt: Duration::from_millis(333),

@@ -42,7 +42,9 @@ pub use endpoint::{
 pub use error::{AlreadySending, MigrateError, OpenPathError, TransportError};
 pub use event::{CloseReason, Event, Fin, StreamSink};
 pub use lane_id::LaneId;
-pub use recovery::congestion::{Algorithm, ResumeOutcome, ResumePhase, ResumeReport};
+pub use recovery::congestion::{
+    Algorithm, InitialWindow, ResumeOutcome, ResumePhase, ResumeReport, SlowStart, SlowStartEnd,
+};
 pub use recovery::mtu::{Mode as MtuMode, MtuConfig, MtuReport};
 pub use recovery::one_way::OneWayDelays;
 pub use recovery::pacer::{Burst, Pacing};

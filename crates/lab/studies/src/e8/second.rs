@@ -4,7 +4,7 @@ use report::model::{Cell, Table};
 
 use super::lane::{Attempt, CellResult, Lane, Outcome, SecondVisit};
 use super::sender::Sender;
-use super::words::{AUTO, anybody, auto_stands, matrix, standings as stand};
+use super::words::{AUTO, auto_stands, by_default, matrix, standings as stand};
 
 /// The second visits as cells of their own, named so: those cells that have any.
 pub(super) fn visits(results: &[CellResult]) -> Vec<CellResult> {
@@ -32,7 +32,7 @@ fn lane(first: &Lane) -> Lane {
 pub(super) fn table(senders: &[Sender], again: &[CellResult]) -> Table {
     let title = "Second visits: time of the download, s / over the best sender's of the cell";
     matrix((title, "cell; download"), senders, again, |cell, sender| {
-        match (cell.outcome(sender), cell.ratio(sender, anybody)) {
+        match (cell.outcome(sender), cell.ratio(sender, by_default)) {
             (Outcome::Unknown, _) => Cell::Empty,
             (Outcome::Seconds(seconds), Some(ratio)) => format!("{seconds:.2}/{ratio:.2}").into(),
             (Outcome::NotThere, _) | (_, None) => "not there".into(),

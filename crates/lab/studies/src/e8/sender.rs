@@ -3,6 +3,7 @@
 use serde::Serialize;
 use sim::networks::{ALGORITHMS, name as controller_name};
 
+use super::words::WIDE;
 use crate::contestants::{Contestant, Http, Installed, InstalledServers};
 
 /// The kernel's controllers that are compared.
@@ -13,10 +14,23 @@ const KERNEL: [&str; 2] = ["cubic", "bbr"];
 pub(super) enum Control {
     /// By `tercel serve --congestion`, which has this name in lower case.
     Flag(&'static str),
+    /// By itself, with `tercel serve --initial-window` of so many packets.
+    Wide(&'static str),
     /// By the namespace: the kernel's name of it.
     Kernel(&'static str),
     /// The library's default.
     Default,
+}
+
+impl Control {
+    /// What `tercel serve` is started with.
+    pub(super) fn flags(self) -> Vec<String> {
+        match self {
+            Control::Flag(name) => vec!["--congestion".to_owned(), name.to_ascii_lowercase()],
+            Control::Wide(packets) => vec!["--initial-window".to_owned(), packets.to_owned()],
+            Control::Kernel(_) | Control::Default => Vec::new(),
+        }
+    }
 }
 
 /// A server, what it speaks, and its controller.
@@ -48,6 +62,7 @@ pub(super) fn senders(field: &InstalledServers, kernel: &str) -> (Vec<Sender>, V
                     let name = controller_name(algorithm);
                     add(format!("tercel {name}"), Http::Three, Control::Flag(name));
                 }
+                add(WIDE.to_owned(), Http::Three, Control::Wide("32"));
             }
             Contestant::Nginx => {
                 for name in KERNEL {

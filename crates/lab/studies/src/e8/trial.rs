@@ -38,13 +38,11 @@ impl Surroundings<'_> {
     pub(super) fn download(&self, cell: &PlannedCell, sender: &Sender, seed: u64) -> io::Result<Attempt> {
         let [to_client, to_server] = cell.link(seed);
         let site = Site::linked(&to_client, &to_server).map_err(io::Error::other)?;
-        let mut congestion = None;
-        match sender.control {
-            Control::Flag(name) => congestion = Some(name.to_ascii_lowercase()),
-            Control::Kernel(name) => site.set_tcp_congestion(name)?,
-            Control::Default => {}
+        if let Control::Kernel(name) = sender.control {
+            site.set_tcp_congestion(name)?;
         }
-        let flags: Vec<&str> = congestion.iter().flat_map(|name| ["--congestion", name]).collect();
+        let flags = sender.control.flags();
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let files = if cell.work == Work::Large { self.large } else { self.ground };
         let ground = files.on_other(site)?;
         let server = sender.server.start_with(&ground, &flags, (self.cores[0], self.stop))?;

@@ -50,6 +50,7 @@ fn sample(flag: &Arg) -> &'static str {
         "cipher" => "'aes128'",
         "congestion" => "'bbr'",
         "careful-resume" => "'off'",
+        "initial-window" => "32",
         "mtu-ceiling" | "receive-buffer" => "9000",
         _ if matches!(flag.get_action(), ArgAction::SetTrue) => "true",
         _ => "7",

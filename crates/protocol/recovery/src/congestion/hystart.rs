@@ -20,6 +20,7 @@
 //! RFC 9406 §4.2, §4.3.
 
 use super::events::AckedBytes;
+use super::window::InitialWindow;
 use base::time::{Duration, Instant};
 
 /// Least growth of the round trip that counts. Source: RFC 9406 §4.3 (MIN_RTT_THRESH).
@@ -37,9 +38,18 @@ const SLOWDOWN: u64 = 4;
 /// Rounds of conservative slow start. Source: RFC 9406 §4.3 (CSS_ROUNDS).
 const CONSERVATIVE_ROUNDS: u32 = 5;
 
+/// How slow start begins and ends. BBR has its own end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlowStart {
+    /// What it begins with.
+    pub begin: InitialWindow,
+    /// What ends it.
+    pub end: SlowStartEnd,
+}
+
 /// How slow start ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SlowStart {
+pub enum SlowStartEnd {
     /// By HyStart++ or by congestion, whichever comes first.
     #[default]
     HyStart,
@@ -81,10 +91,10 @@ enum Phase {
 }
 
 impl HyStart {
-    pub(super) const fn new(kind: SlowStart) -> HyStart {
-        let phase = match kind {
-            SlowStart::HyStart => Phase::Full,
-            SlowStart::Standard => Phase::Off,
+    pub(super) const fn new(end: SlowStartEnd) -> HyStart {
+        let phase = match end {
+            SlowStartEnd::HyStart => Phase::Full,
+            SlowStartEnd::Standard => Phase::Off,
         };
         HyStart {
             phase,
@@ -182,7 +192,7 @@ mod tests {
     }
 
     fn start() -> (HyStart, Instant) {
-        (HyStart::new(SlowStart::HyStart), Instant::from_nanos(1))
+        (HyStart::new(SlowStartEnd::HyStart), Instant::from_nanos(1))
     }
 
     #[test]
@@ -295,7 +305,7 @@ mod tests {
 
     #[test]
     fn switched_off_it_never_slows() {
-        let (mut hystart, mut now) = (HyStart::new(SlowStart::Standard), Instant::from_nanos(1));
+        let (mut hystart, mut now) = (HyStart::new(SlowStartEnd::Standard), Instant::from_nanos(1));
         for rtt_ms in [100, 200, 400, 800] {
             assert!(round(&mut hystart, &mut now, rtt_ms, 10).iter().all(|pace| *pace == Pace::Grow(1_000)));
         }

@@ -44,12 +44,12 @@ use resume::{Orders, Resume};
 
 pub use auto::Cause;
 pub use events::{AckedBytes, CongestionCause, CongestionEvent};
-pub use hystart::SlowStart;
+pub use hystart::{SlowStart, SlowStartEnd};
 pub use resume::{
     BeforeSilence, Losses, MAX_JUMP, Outcome as ResumeOutcome, Phase as ResumePhase, Report as ResumeReport,
     SavedParameters, SavedParametersUpdate,
 };
-pub use window::{MAX_WINDOW, initial_window, minimum_window};
+pub use window::{InitialWindow, MAX_WINDOW, initial_window, minimum_window};
 
 /// Round trips' worth of window that leave a round trip in slow start. Source: RFC 9002 §7.7 asks for more than 1.
 const SLOW_START_GAIN: f64 = 2.0;
@@ -187,20 +187,23 @@ impl Controller {
         Controller { kind, resume: None, chooser }
     }
 
-    /// How the first slow start ends; HyStart++ unless told otherwise. To be called before anything was sent. BBR has no
-    /// slow start.
-    pub fn with_slow_start(mut self, kind: SlowStart) -> Controller {
-        if let Some(window) = loss_window!(&mut self.kind, window_mut) {
-            window.set_slow_start(kind);
+    /// How the first slow start begins and ends; with ten packets and by HyStart++ unless told otherwise. To be called before anything was
+    /// sent. BBR's Startup begins the same way.
+    pub fn with_slow_start(mut self, slow_start: SlowStart) -> Controller {
+        match &mut self.kind {
+            Kind::Bbr(bbr) => bbr.set_initial_window(slow_start.begin),
+            Kind::NewReno(inner) => inner.window_mut().set_slow_start(slow_start),
+            Kind::Cubic(inner) => inner.window_mut().set_slow_start(slow_start),
+            Kind::Prague(inner) => inner.window_mut().set_slow_start(slow_start),
         }
         self
     }
 
     /// Observes what the path carries, and resumes from what another connection has found, if anything is known. To be called
-    /// before anything was sent. BBR does neither. Source: RFC 9959.
+    /// before anything was sent, after [`Controller::with_slow_start`]. BBR does neither. Source: RFC 9959.
     pub fn with_resume(mut self, saved: Option<SavedParameters>, mtu: u16) -> Controller {
-        if !matches!(self.kind, Kind::Bbr(_)) {
-            self.resume = Some(Box::new(Resume::new(saved, mtu)));
+        if let Some(window) = loss_window!(&self.kind, window) {
+            self.resume = Some(Box::new(Resume::new(saved, window.initial(), mtu)));
         }
         self
     }

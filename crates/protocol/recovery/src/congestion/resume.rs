@@ -40,7 +40,7 @@
 mod tests;
 
 use super::events::AckedBytes;
-use super::window::{initial_window, minimum_window};
+use super::window::{InitialWindow, initial_window, minimum_window};
 use base::time::{Duration, Instant};
 
 /// No jump is larger, in bytes, whatever was remembered: RFC 9959's max_jump.
@@ -219,12 +219,13 @@ pub(super) struct Resume {
     /// When the latest packets left.
     last_sent: Instant,
     observer: Observer,
+    initial: InitialWindow,
     mtu: u16,
 }
 
 impl Resume {
-    /// Observes; and resumes, if there is something to resume from.
-    pub(super) fn new(saved: Option<SavedParameters>, mtu: u16) -> Resume {
+    /// Observes; and resumes, if there is something to resume from, once what the connection begins with has arrived.
+    pub(super) fn new(saved: Option<SavedParameters>, initial: InitialWindow, mtu: u16) -> Resume {
         Resume {
             state: saved.map_or(State::Normal, |saved| State::Reconnaissance { saved, arrived: 0 }),
             outcome: Outcome::Open,
@@ -236,13 +237,14 @@ impl Resume {
             min_rtt: None,
             last_sent: Instant::ZERO,
             observer: Observer::default(),
+            initial,
             mtu,
         }
     }
 
     /// Observes nothing, and resumes nothing but what a silence has interrupted.
     pub(super) fn for_silence(mtu: u16) -> Resume {
-        Resume { is_for_silence: true, ..Resume::new(None, mtu) }
+        Resume { is_for_silence: true, ..Resume::new(None, InitialWindow::default(), mtu) }
     }
 
     /// Nothing arrived for a while, and the controller has shrunk its window.
@@ -402,7 +404,7 @@ impl Resume {
             State::Reconnaissance { saved, arrived } => {
                 *arrived = arrived.saturating_add(acked.bytes);
                 //= rfc9959/3.2#6
-                let (saved, has_arrived) = (*saved, *arrived >= initial_window(self.mtu));
+                let (saved, has_arrived) = (*saved, *arrived >= self.initial.bytes(self.mtu));
                 if has_arrived {
                     self.confirm(now, acked, saved, window)
                 } else {
@@ -500,11 +502,11 @@ impl Resume {
     /// Whether more is under way than without the jump.
     fn is_used(&self, in_flight: u64, pipe: u64) -> bool {
         //= rfc9959/3.3#4
-        in_flight >= initial_window(self.mtu) && in_flight > pipe
+        in_flight >= self.initial.bytes(self.mtu) && in_flight > pipe
     }
 
     fn take_back(&mut self, pipe: u64, window: u64) -> Orders {
-        let size = pipe.max(initial_window(self.mtu)).min(window);
+        let size = pipe.max(self.initial.bytes(self.mtu)).min(window);
         Orders { window: Some(size), ..self.finish(Outcome::RateLimited) }
     }
 

@@ -107,6 +107,23 @@ fn windows_at_the_start() {
 }
 
 #[test]
+fn a_path_begins_with_what_is_set() {
+    assert_eq!([9, 33].map(InitialWindow::of_packets), [None, None]);
+    let begin = InitialWindow::of_packets(32).expect("a size that is permitted");
+    for algorithm in
+        [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague, Algorithm::Auto]
+    {
+        let slow_start = SlowStart { begin, ..SlowStart::default() };
+        let mut controller = Controller::new(algorithm, 1_200).with_slow_start(slow_start);
+        assert_eq!(controller.window(), 32 * 1_200, "{algorithm:?}");
+        controller.on_mtu_change(1_452);
+        assert_eq!(controller.window(), 32 * 1_452, "{algorithm:?}");
+        let default = Controller::new(algorithm, 1_200).with_slow_start(SlowStart::default());
+        assert_eq!(default.window(), 12_000, "{algorithm:?}");
+    }
+}
+
+#[test]
 fn slow_start_doubles_until_loss_and_ends_at_the_threshold() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic] {
         let mut path = Path::new(algorithm);

@@ -20,7 +20,35 @@ const SMALLEST_MTU: u16 = 1200;
 /// would else add a third of a receive buffer of the default size.
 const LARGEST_STEP: u16 = 9_000;
 
-/// The window that a path starts with, in bytes. Source: RFC 9002 §7.2.
+/// The window that a path of which nothing is known starts with, in packets of 1,472 bytes: RFC 9002 §7.2 recommends 10, and so does
+/// the default. More spares a path that carries it up to two round trips, and overflows one that does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InitialWindow(u8);
+
+impl InitialWindow {
+    /// As RFC 9002 §7.2 recommends.
+    pub const LEAST: u8 = 10;
+    /// As many as a path that is known begins with.
+    pub const MOST: u8 = 32;
+
+    /// `None` outside [`InitialWindow::LEAST`] to [`InitialWindow::MOST`].
+    pub fn of_packets(packets: u8) -> Option<InitialWindow> {
+        (InitialWindow::LEAST..=InitialWindow::MOST).contains(&packets).then_some(InitialWindow(packets))
+    }
+
+    /// In bytes, where max_datagram_size is `mtu`.
+    pub(super) fn bytes(self, mtu: u16) -> u64 {
+        initial_window(mtu) * u64::from(self.0) / u64::from(InitialWindow::LEAST)
+    }
+}
+
+impl Default for InitialWindow {
+    fn default() -> Self {
+        InitialWindow(InitialWindow::LEAST)
+    }
+}
+
+/// The window that RFC 9002 §7.2 recommends to start with, in bytes.
 pub fn initial_window(mtu: u16) -> u64 {
     let mtu = u64::from(mtu.max(SMALLEST_MTU));
     //= rfc9002/7.2#1
@@ -92,7 +120,7 @@ impl LossWindow {
             round_start: Instant::ZERO,
             peak: 0,
             peak_before: 0,
-            slow_start: SlowStart::HyStart,
+            slow_start: SlowStart::default(),
             hystart: None,
         }
     }
@@ -109,8 +137,14 @@ impl LossWindow {
         self.mtu
     }
 
-    pub(super) fn set_slow_start(&mut self, kind: SlowStart) {
-        (self.slow_start, self.hystart) = (kind, None);
+    /// To be called before anything was sent.
+    pub(super) fn set_slow_start(&mut self, slow_start: SlowStart) {
+        self.size = slow_start.begin.bytes(self.mtu);
+        (self.slow_start, self.hystart) = (slow_start, None);
+    }
+
+    pub(super) const fn initial(&self) -> InitialWindow {
+        self.slow_start.begin
     }
 
     /// Gives back what only acknowledgements to come need. A slow start that nothing has slowed down looks at its rounds anew.
@@ -151,8 +185,8 @@ impl LossWindow {
         }
         // RFC 9406 §4.3: only the first slow start is watched; later ones have a threshold.
         let pace = if self.ssthresh == u64::MAX {
-            let kind = self.slow_start;
-            self.hystart.get_or_insert_with(|| Box::new(HyStart::new(kind))).on_ack(now, acked)
+            let end = self.slow_start.end;
+            self.hystart.get_or_insert_with(|| Box::new(HyStart::new(end))).on_ack(now, acked)
         } else {
             Pace::Grow(acked.bytes)
         };
@@ -276,9 +310,9 @@ impl LossWindow {
     pub(super) fn on_mtu_change(&mut self, mtu: u16) {
         // A window in packets of another size is nothing to return to.
         self.undo = None;
-        let before = initial_window(self.mtu);
+        let before = self.slow_start.begin.bytes(self.mtu);
         self.mtu = mtu.max(SMALLEST_MTU);
-        let after = initial_window(self.mtu);
+        let after = self.slow_start.begin.bytes(self.mtu);
         if self.recovery_start.is_none() && self.ssthresh == u64::MAX {
             //= rfc9002/7.2#3
             for bytes in [&mut self.size, &mut self.peak, &mut self.peak_before] {

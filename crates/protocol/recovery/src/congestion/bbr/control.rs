@@ -4,7 +4,7 @@ use super::model::rate;
 use super::state::State;
 use super::{Bbr, INFINITE};
 use crate::congestion::delivery::{MAX_BANDWIDTH, RateSample};
-use crate::congestion::window::{MAX_WINDOW, initial_window, minimum_window};
+use crate::congestion::window::{MAX_WINDOW, minimum_window};
 use base::time::{Duration, Instant};
 
 /// Hundredths of the bandwidth that are used: a little less than all. Source: the draft, §2.5.
@@ -40,7 +40,7 @@ impl Bbr {
         let grown = self.window.saturating_add(sample.newly_acked);
         if self.full_pipe.is_ever_full() {
             self.window = grown.min(most);
-        } else if self.window < most || self.delivery.delivered() < initial_window(self.mtu) {
+        } else if self.window < most || self.delivery.delivered() < self.initial.bytes(self.mtu) {
             self.window = grown;
         }
         let most = self.bound_of_state().max(self.least_window());

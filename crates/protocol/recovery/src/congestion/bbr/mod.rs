@@ -52,7 +52,7 @@ mod tests;
 
 use super::delivery::Delivery;
 use super::events::AckedBytes;
-use super::window::{initial_window, minimum_window};
+use super::window::{InitialWindow, minimum_window};
 use base::time::Instant;
 use bounds::{Bounds, Undo};
 use cycle::Cycle;
@@ -73,6 +73,7 @@ pub(super) struct Bbr {
     state: State,
     /// max_datagram_size in bytes.
     mtu: u16,
+    initial: InitialWindow,
     delivery: Delivery,
     model: Model,
     min_rtt: MinRtt,
@@ -106,6 +107,7 @@ impl Bbr {
         Bbr {
             state: State::Startup,
             mtu,
+            initial: InitialWindow::default(),
             delivery: Delivery::new(),
             model: Model::new(),
             min_rtt: MinRtt::new(),
@@ -116,12 +118,17 @@ impl Bbr {
             random_loss: RandomLoss::new(),
             undo: Undo::new(),
             usage: Usage::default(),
-            window: initial_window(mtu),
+            window: InitialWindow::default().bytes(mtu),
             prior_window: 0,
             pacing: 0,
             is_restarting: false,
             recovery_start: None,
         }
+    }
+
+    /// To be called before anything was sent.
+    pub(super) fn set_initial_window(&mut self, initial: InitialWindow) {
+        (self.initial, self.window) = (initial, initial.bytes(self.mtu));
     }
 
     #[inline]
@@ -172,7 +179,7 @@ impl Bbr {
             self.delivery.mark_app_limited(before);
         }
         let sample = self.delivery.on_acked(now, acked);
-        self.pace_first(initial_window(self.mtu), acked.rtt);
+        self.pace_first(self.initial.bytes(self.mtu), acked.rtt);
         self.leave_recovery(acked.largest_sent_at);
         self.note_delivery(&sample);
         self.random_loss.on_sample(sample.rtt);
@@ -197,10 +204,10 @@ impl Bbr {
     }
 
     pub(super) fn on_mtu_change(&mut self, mtu: u16) {
-        let is_untouched = self.delivery.delivered() == 0 && self.window == initial_window(self.mtu);
+        let is_untouched = self.delivery.delivered() == 0 && self.window == self.initial.bytes(self.mtu);
         self.mtu = mtu;
         if is_untouched {
-            self.window = initial_window(mtu);
+            self.window = self.initial.bytes(mtu);
         }
         self.window = self.window.max(minimum_window(mtu));
     }

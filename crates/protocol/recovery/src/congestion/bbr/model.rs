@@ -4,7 +4,7 @@ use super::filters::{MaxBandwidth, MaxByRound, Rounds};
 use super::state::State;
 use super::{Bbr, INFINITE};
 use crate::congestion::delivery::{RateSample, bandwidth};
-use crate::congestion::window::{MAX_WINDOW, initial_window, minimum_window};
+use crate::congestion::window::{MAX_WINDOW, minimum_window};
 use crate::pacer::LARGEST_TRAIN;
 use base::time::{Duration, Instant};
 
@@ -121,7 +121,7 @@ impl Bbr {
     /// `gain` hundredths of the bandwidth-delay product, in bytes. Source: the draft, §5.6.4.2.
     pub(super) fn bdp(&self, bandwidth: u64, gain: u64) -> u64 {
         match self.min_rtt.value() {
-            None => initial_window(self.mtu),
+            None => self.initial.bytes(self.mtu),
             Some(rtt) => volume(bandwidth, rtt, gain),
         }
     }

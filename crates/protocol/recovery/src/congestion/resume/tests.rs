@@ -19,7 +19,7 @@ struct Sender {
 impl Sender {
     fn new(saved: Option<SavedParameters>) -> Sender {
         let now = Instant::ZERO + Duration::from_secs(1);
-        Sender { now, window: initial_window(MTU), resume: Resume::new(saved, MTU) }
+        Sender { now, window: initial_window(MTU), resume: Resume::new(saved, InitialWindow::default(), MTU) }
     }
 
     fn obey(&mut self, orders: Orders, grown: u64) -> Orders {
@@ -153,6 +153,26 @@ fn a_known_path_begins_with_up_to_32_packets() {
     assert_eq!(after_first(SavedParameters { valid_until: Instant::ZERO, ..SAVED }, RTT), None, "too old");
     let short = Duration::from_micros(900);
     assert_eq!(after_first(SavedParameters { rtt: short, ..SAVED }, short), None, "nothing would be paced");
+}
+
+/// Deleted, a path could be taken for confirmed by a part of what a connection begins with.
+#[test]
+fn the_jump_waits_for_all_that_the_connection_begins_with() {
+    for (packets, jumps_after) in [(10, 12_000), (32, 38_400)] {
+        let initial = InitialWindow::of_packets(packets).expect("a size that is permitted");
+        let mut sender = Sender::new(None);
+        sender.resume = Resume::new(Some(SAVED), initial, MTU);
+        sender.window = initial.bytes(MTU);
+        let (sent_at, mut arrived) = (sender.now, 0);
+        sender.send(64_000);
+        sender.now = sender.now + RTT;
+        while sender.phase() == Phase::Reconnaissance && arrived < 64_000 {
+            arrived += 1_200;
+            let acked = sender.acked(1_200, sent_at, 64_000 - arrived);
+            sender.resume.on_ack(sender.now, &acked, sender.window);
+        }
+        assert_eq!((arrived, sender.phase()), (jumps_after, Phase::Unvalidated), "{packets} packets");
+    }
 }
 
 /// Nothing that could be learned would be used.

@@ -168,9 +168,13 @@ fn bbr_and_cubic_leave_each_other_something() {
 }
 
 /// Packets lost by the first slow start of CUBIC on a long path, and whether it ended before the first of them.
-fn first_slow_start(queue: u64, kind: SlowStart) -> (u64, bool) {
+fn first_slow_start(queue: u64, end: SlowStartEnd) -> (u64, bool) {
     let mut world = World::new(LinkOptions::new(100, 60, queue));
-    world.add(Controller::new(Algorithm::Cubic, link::PACKET).with_slow_start(kind), Duration::ZERO);
+    world.add(
+        Controller::new(Algorithm::Cubic, link::PACKET)
+            .with_slow_start(SlowStart { end, ..SlowStart::default() }),
+        Duration::ZERO,
+    );
     world.run_until(Duration::from_secs(15), |world| !world.flows[0].controller.is_in_slow_start());
     let was_early = world.flows[0].figures.lost == 0;
     world.run(world.flows[0].rtt.smoothed());
@@ -182,8 +186,8 @@ fn hystart_leaves_slow_start_before_packets_are_lost() {
     // The queue must hold what is sent until its growth is seen, two and a half products in all, and what five rounds of conservative
     // slow start add to that: 1.25 to the fifth. Shallower ones are spared most of the overshoot.
     for (queue, is_spared) in [(300, false), (600, false), (1_500, true)] {
-        let (with, was_early) = first_slow_start(queue, SlowStart::HyStart);
-        let (without, _) = first_slow_start(queue, SlowStart::Standard);
+        let (with, was_early) = first_slow_start(queue, SlowStartEnd::HyStart);
+        let (without, _) = first_slow_start(queue, SlowStartEnd::Standard);
         println!("queue of {queue} %: lost with HyStart++ {with}, without {without}");
         assert!(without > 1_000 && with < without / 3, "{queue} %: {with} {without}");
         assert!(!is_spared || (was_early && with == 0), "{queue} %: {with}");
