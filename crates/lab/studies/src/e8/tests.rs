@@ -406,7 +406,7 @@ fn second_visits_have_figures_of_their_own() {
     ] {
         assert!(findings.iter().any(|finding| finding == wanted), "{wanted}: {findings:?}");
     }
-    assert_eq!(findings.len(), 3, "{findings:?}");
+    assert_eq!(findings.len(), 4, "{findings:?}");
     let standings = second::standings(&senders, &cells, &again);
     let of_quinn = standings.rows.iter().find(|row| row.name == "quinn").expect("a row");
     // Cells, best, near, not there, the mean ratio; it is not there in one.
