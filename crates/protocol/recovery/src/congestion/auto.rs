@@ -12,7 +12,8 @@
 //! A packet that a full queue drops is followed by packets that wait as long as any. One that a radio link loses is
 //! followed by packets that wait as long as it happens. So a round trip that is measured along with a loss says which it was: it is
 //! *free* if it is hardly longer than the shortest, or waits less than three quarters of what the longest of late does, whose wait fades, and two milliseconds less. The first loss of
-//! all, which ends slow start, counts twice if nothing waits.
+//! all, which ends slow start, counts twice if nothing waits, and does not if something does: that may be slow start's own burst. With CUBIC in use any
+//! counts twice that comes while nothing waits, if others waited four times as long, 7 ms at least: a queue as long as that was not full.
 //!
 //! A queue that drops early (CoDel, PIE) drops when packets have waited for a while, however long others waited before. So no round trip is
 //! free where all packets of the last tenth of a second waited: the link is in full use, and CUBIC loses nothing by its answer.
@@ -53,6 +54,10 @@ const LEAST_QUEUE: Duration = Duration::from_millis(1);
 const MOST_FREE: Duration = Duration::from_millis(4);
 /// Waits that differ by less are the same: the wake-ups of both ends are in them.
 const SAME: Duration = Duration::from_millis(2);
+/// So long a wait is no late wake-up of an end.
+const LONG_WAIT: Duration = Duration::from_millis(7);
+/// A queue has room if no more than such a part of its longest wait is used.
+const FAR_PART: u64 = 4;
 /// A queue stands if all packets of so long a time waited: after so long CoDel drops. Source: RFC 8289 §4.3.
 const STANDING: Duration = Duration::from_millis(100);
 /// Waits are restless if they turn by such a part of them on average. In the simulator losses of CoDel and PIE come at a twentieth, those
@@ -347,10 +352,12 @@ impl Judge {
         let stands = is_crowded || (with_cubic && all_wait && !in_jitter);
         let is_free = !stands && self.is_free(rtt);
         match (!stands && self.is_empty(rtt), is_free) {
-            (true, _) if is_first => FIRST_NEEDED,
+            (true, _) if is_first || (with_cubic && self.is_far_from_full(rtt)) => FIRST_NEEDED,
             (true, _) if !with_cubic => AT_REST,
             (_, true) if in_jitter => IN_JITTER,
             (true, _) | (_, true) => 1,
+            // What waits at the first loss may be slow start's own burst.
+            (false, false) if is_first && with_cubic => 0,
             // Jitter holds up a third of what comes after chance.
             (false, false) if in_jitter => 0,
             (false, false) => -1,
@@ -366,6 +373,12 @@ impl Judge {
     fn is_free(&self, rtt: Duration) -> bool {
         let (wait, longest) = (rtt.saturating_sub(self.min_rtt), self.longest.saturating_sub(self.min_rtt));
         wait * 4 < longest * 3 && wait + SAME < longest
+    }
+
+    /// A queue in which others waited so much longer has room.
+    fn is_far_from_full(&self, rtt: Duration) -> bool {
+        let (wait, longest) = (rtt.saturating_sub(self.min_rtt), self.longest.saturating_sub(self.min_rtt));
+        longest >= LONG_WAIT && wait * FAR_PART < longest
     }
 
     fn judge_losses(&self) -> Option<Cause> {
