@@ -3,8 +3,10 @@
 use serde::Serialize;
 use sim::networks::{ALGORITHMS, name as controller_name};
 
-use super::words::WIDE;
 use crate::contestants::{Contestant, Http, Installed, InstalledServers};
+
+/// The sender that chooses by itself, beginning with as many packets as quic-go does.
+pub(super) const WIDE: &str = "tercel auto, 32 packets";
 
 /// The kernel's controllers that are compared.
 const KERNEL: [&str; 2] = ["cubic", "bbr"];

@@ -8,13 +8,11 @@ use sim::networks::beside::{APART, COUNT, SMALL};
 use super::answers::Answers;
 use super::lane::{Attempt, CellResult, Lane, NEAR, Outcome, Standing};
 use super::plan::{LIMIT, Plan};
-use super::sender::Sender;
+use super::sender::{Sender, WIDE};
 use super::simulated::{AGREES, Compared};
 
 /// The sender that chooses by itself.
 pub(super) const AUTO: &str = "tercel auto";
-/// The same, beginning with as many packets as quic-go does.
-pub(super) const WIDE: &str = "tercel auto, 32 packets";
 
 /// What is said of an attempt while the study runs.
 pub(super) fn line(attempt: &Attempt, limit: Duration) -> String {

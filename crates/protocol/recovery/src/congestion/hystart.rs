@@ -20,7 +20,6 @@
 //! RFC 9406 §4.2, §4.3.
 
 use super::events::AckedBytes;
-use super::window::InitialWindow;
 use base::time::{Duration, Instant};
 
 /// Least growth of the round trip that counts. Source: RFC 9406 §4.3 (MIN_RTT_THRESH).
@@ -37,15 +36,6 @@ const TOGETHER_PART: u64 = 256;
 const SLOWDOWN: u64 = 4;
 /// Rounds of conservative slow start. Source: RFC 9406 §4.3 (CSS_ROUNDS).
 const CONSERVATIVE_ROUNDS: u32 = 5;
-
-/// How slow start begins and ends. BBR has its own end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SlowStart {
-    /// What it begins with.
-    pub begin: InitialWindow,
-    /// What ends it.
-    pub end: SlowStartEnd,
-}
 
 /// How slow start ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

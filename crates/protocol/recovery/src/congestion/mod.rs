@@ -44,12 +44,12 @@ use resume::{Orders, Resume};
 
 pub use auto::Cause;
 pub use events::{AckedBytes, CongestionCause, CongestionEvent};
-pub use hystart::{SlowStart, SlowStartEnd};
+pub use hystart::SlowStartEnd;
 pub use resume::{
     BeforeSilence, Losses, MAX_JUMP, Outcome as ResumeOutcome, Phase as ResumePhase, Report as ResumeReport,
     SavedParameters, SavedParametersUpdate,
 };
-pub use window::{InitialWindow, MAX_WINDOW, initial_window, minimum_window};
+pub use window::{InitialWindow, MAX_WINDOW, SlowStart, initial_window, minimum_window};
 
 /// Round trips' worth of window that leave a round trip in slow start. Source: RFC 9002 §7.7 asks for more than 1.
 const SLOW_START_GAIN: f64 = 2.0;

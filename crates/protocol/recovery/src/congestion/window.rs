@@ -8,7 +8,7 @@
 //! RFC 9002 §7.2 to §7.3, §7.8, B.1 to B.8.
 
 use super::events::{AckedBytes, CongestionCause, CongestionEvent};
-use super::hystart::{HyStart, Pace, SlowStart};
+use super::hystart::{HyStart, Pace, SlowStartEnd};
 use base::time::Instant;
 
 /// No window is larger: 1 TiB, more than any path holds, and far from where arithmetic ends.
@@ -46,6 +46,15 @@ impl Default for InitialWindow {
     fn default() -> Self {
         InitialWindow(InitialWindow::LEAST)
     }
+}
+
+/// How slow start begins and ends. BBR has its own end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlowStart {
+    /// What it begins with.
+    pub begin: InitialWindow,
+    /// What ends it.
+    pub end: SlowStartEnd,
 }
 
 /// The window that RFC 9002 §7.2 recommends to start with, in bytes.
