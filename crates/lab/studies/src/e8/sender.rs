@@ -29,7 +29,9 @@ impl Control {
     pub(super) fn flags(self) -> Vec<String> {
         match self {
             Control::Flag(name) => vec!["--congestion".to_owned(), name.to_ascii_lowercase()],
-            Control::Wide(packets) => vec!["--initial-window".to_owned(), packets.to_owned()],
+            Control::Wide(packets) => {
+                ["--congestion", "auto", "--initial-window", packets].map(str::to_owned).to_vec()
+            }
             Control::Kernel(_) | Control::Default => Vec::new(),
         }
     }

@@ -75,7 +75,7 @@ pub(super) fn method(plan: &Plan) -> Vec<String> {
             .to_owned(),
         format!(
             "{WIDE}: --initial-window 32, which is what quic-go has by default, and more than the ten packets of RFC 9002 §7.2 that all other \
-             senders of QUIC begin with. It is no default, so it stands beside the best of the others, and counts for nobody's comparison."
+             senders of QUIC begin with. It is no default: its ratios are to the best of the others, and no other's are to it."
         ),
         "Second visits: where a page or 1 MB is downloaded, and the link does not fall silent, server and link stay, and right after the first \
          download a new client makes the same one over a new connection: a page of the same site, minutes at most after the first. The first \
