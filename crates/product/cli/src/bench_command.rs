@@ -53,7 +53,7 @@ enum BenchCommand {
     /// the same link model, and the simulator's times beside. The client is tercel's for all; what differs is who sends. Beside times
     /// stand how long packets waited in the bottleneck's queue and, in three cells, what small requests take beside a download. A page
     /// and 1 MB are downloaded once more by a client that comes again, which shows what a sender remembers of a path. A cell in which
-    /// the emulator has missed frames is marked and not counted. Three rounds take fifty minutes; --quick has seven cells and one round.
+    /// the emulator has missed frames is marked and not counted. A round takes twenty minutes, and three are made; --quick has seven cells and one round.
     /// --profile is refused: the servers wait for the network nearly all of the time.
     E8(study::CellsArgs),
     /// Shares: a download by tercel and one by the kernel's TCP through the same bottleneck, and who gets what of it; needs root and nginx.

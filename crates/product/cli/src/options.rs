@@ -135,8 +135,8 @@ pub(crate) struct QuicArgs {
     pub(crate) pacing_burst_us: Option<u64>,
     /// Packets that may be under way at first on a path of which nothing is known: 10, as RFC 9002 recommends, to 32.
     ///
-    /// With 32, pages over long paths take up to two round trips less, where the path carries them; a link of 1 Mbit/s, or one with a queue
-    /// of a few packets, loses some of them. Paths that are known begin with up to 32 in any case (--careful-resume).
+    /// With 32, pages over long paths take up to two round trips less, where the path carries them; a slow link, or one with a queue of a
+    /// few packets, may lose some of them. Paths that are known begin with up to 32 in any case (--careful-resume).
     #[arg(long, default_value_t = 10, value_name = "PACKETS", value_parser = clap::value_parser!(u8).range(10..=32), hide_short_help = true)]
     pub(crate) initial_window: u8,
     /// Start new connections on paths that are known from earlier ones with up to 32 packets, and go on with half of what those

@@ -170,7 +170,7 @@ impl TransportConfig {
     }
 
     /// Packets that may be under way at first on a path of which nothing is known, 10 to 32; what lies outside is taken for the nearest. More
-    /// spares a path that carries them up to two round trips, and overflows one that does not. Default: 10, as RFC 9002 §7.2 recommends.
+    /// spares a path that carries them up to two round trips, and may overflow one that does not. Default: 10, as RFC 9002 §7.2 recommends.
     pub fn initial_window(&mut self, packets: u8) -> &mut Self {
         let packets = packets.clamp(InitialWindow::LEAST, InitialWindow::MOST);
         self.settings.slow_start.begin = InitialWindow::of_packets(packets).unwrap_or_default();

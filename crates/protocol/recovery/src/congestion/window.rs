@@ -20,8 +20,9 @@ const SMALLEST_MTU: u16 = 1200;
 /// would else add a third of a receive buffer of the default size.
 const LARGEST_STEP: u16 = 9_000;
 
-/// The window that a path of which nothing is known starts with, in packets of 1,472 bytes: RFC 9002 §7.2 recommends 10, and so does
-/// the default. More spares a path that carries it up to two round trips, and overflows one that does not.
+/// The window that a path of which nothing is known starts with, in packets of at most 1,472 bytes; larger ones have as many tenths of what
+/// RFC 9002 §7.2 recommends. It recommends 10, which is the default. More spares a path that carries it up to two round trips, and may
+/// overflow one that does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitialWindow(u8);
 
