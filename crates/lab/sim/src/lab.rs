@@ -81,16 +81,6 @@ impl<S: App, C: App> Simulation<S, C> {
         connection.map_err(|error| format!("{error:?}"))
     }
 
-    /// The same to another address of the server, so many further on: what is known of paths is known of each.
-    ///
-    /// # Errors
-    /// As [`Simulation::connect`].
-    pub(crate) fn connect_to(&mut self, further: u8, state: C::State) -> Result<Handle, String> {
-        let server = self.network.borrow_mut().add_address_beside(self.server.host, further);
-        let connection = self.client.worker.connect(&self.client_config, SERVER_NAME, server, state);
-        connection.map_err(|error| format!("{error:?}"))
-    }
-
     /// Another server takes the place of this one, which is gone without a word.
     pub(crate) fn replace_server(
         &mut self,

@@ -6,7 +6,7 @@
 
 use crate::datagram::{Datagram, Symbol};
 use crate::digest::Digest;
-use crate::host::{Host, HostOptions, Rebinding, shifted};
+use crate::host::{Host, HostOptions, Rebinding};
 use crate::protection::{Code, Measure, Protection, Protector};
 use base::net::{Addresses, Ecn};
 use base::rng::Rng;
@@ -106,16 +106,6 @@ impl Network {
         if let Some(host) = self.hosts.get_mut(host.0).filter(|host| host.owns(address)) {
             host.others.push(address);
         }
-    }
-
-    /// Gives a host the address so many further on in its own network, its own if none, and returns it.
-    pub(crate) fn add_address_beside(&mut self, host: HostId, further: u8) -> SocketAddr {
-        let host = &mut self.hosts[host.0];
-        let address = SocketAddr::new(shifted(host.address.ip(), u64::from(further)), host.address.port());
-        if address != host.address && !host.others.contains(&address) {
-            host.others.push(address);
-        }
-        address
     }
 
     /// Lays a link of `nodes` from one host to another. Without a link nothing passes.

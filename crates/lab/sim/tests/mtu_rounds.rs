@@ -137,7 +137,7 @@ fn neither_distance_nor_controller_makes_it_longer() {
 #[test]
 fn a_migration_begins_the_search_anew() {
     let mut scenario = line(RTT, 65_507);
-    let moves = Node::Rebind { at: RTT * 12, every: RTT * 1_000, times: 1, what: Renewal::Address };
+    let moves = Node::Rebind { at: RTT * 8, every: RTT * 1_000, times: 1, what: Renewal::Address };
     scenario.to_server.insert(0, moves);
     let mut lab = build(&scenario, &Workload::downloads([])).unwrap();
     let read_behaviour = ReadBehaviour::new(scenario.app_rng(), 0);

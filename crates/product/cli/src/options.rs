@@ -135,10 +135,11 @@ pub(crate) struct QuicArgs {
     pub(crate) pacing_burst_us: Option<u64>,
     /// Packets that may be under way at first on a path of which nothing is known: 10, as RFC 9002 recommends, to 32.
     ///
-    /// With 32, pages over long paths take up to two round trips less, where the path carries them; a slow link, or one with a queue of a
-    /// few packets, may lose some of them. Paths that are known begin with up to 32 in any case (--careful-resume).
-    #[arg(long, default_value_t = 10, value_name = "PACKETS", value_parser = clap::value_parser!(u8).range(10..=32), hide_short_help = true)]
-    pub(crate) initial_window: u8,
+    /// Without it ten, and once a round trip is known ten for each 12.5 ms of it, 32 at most: a long path begins no faster than a short one. Over
+    /// long paths pages take up to two round trips less by it. Where many clients share a slow link, 10 loses less. Paths that are known begin
+    /// with up to 32 in any case (--careful-resume).
+    #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u8).range(10..=32), hide_short_help = true)]
+    pub(crate) initial_window: Option<u8>,
     /// Start new connections on paths that are known from earlier ones with up to 32 packets, and go on with half of what those
     /// carried (RFC 9959).
     ///
@@ -206,7 +207,10 @@ impl QuicArgs {
             mtu: self.mtu(),
             pacing: self.pacing(),
             slow_start: SlowStart {
-                begin: InitialWindow::of_packets(self.initial_window).unwrap_or_default(),
+                begin: self
+                    .initial_window
+                    .and_then(InitialWindow::of_packets)
+                    .unwrap_or(defaults.slow_start.begin),
                 ..defaults.slow_start
             },
             careful_resume: self.careful_resume()?,

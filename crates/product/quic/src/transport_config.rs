@@ -170,7 +170,8 @@ impl TransportConfig {
     }
 
     /// Packets that may be under way at first on a path of which nothing is known, 10 to 32; what lies outside is taken for the nearest. More
-    /// spares a path that carries them up to two round trips, and may overflow one that does not. Default: 10, as RFC 9002 §7.2 recommends.
+    /// spares a path that carries them up to two round trips, and may overflow one that does not. Default: 10, as RFC 9002 §7.2 recommends, and
+    /// once a round trip is known ten for each 12.5 ms of it, 32 at most, spread over half of it.
     pub fn initial_window(&mut self, packets: u8) -> &mut Self {
         let packets = packets.clamp(InitialWindow::LEAST, InitialWindow::MOST);
         self.settings.slow_start.begin = InitialWindow::of_packets(packets).unwrap_or_default();

@@ -7,6 +7,9 @@
 //!   many overtake a late packet depends on the rate, which doubles each round trip in slow start.
 //! - the time grows to a round trip and what the packet took longer, with a quarter of that in reserve, up to two round trips.
 //!
+//! The first losses of all may be packets that come late, of a path that has had no time to say so: the initial window leaves within a fraction of
+//! a round trip. So once some are declared lost in the first rounds, others wait for half of a round trip more, or until one of the former arrives.
+//!
 //! A probe of the packet size counts as any other packet: in a short download it is often the first that comes late.
 //!
 //! A true loss is then found later, by at most a round trip. So the thresholds return to where they began after
@@ -32,6 +35,8 @@ const NEXT_ROUND: u64 = 2;
 const FIRST_PART: u64 = 8;
 /// The part of the lateness that is added to it.
 const RESERVE: u64 = 4;
+/// The first losses may be late packets if they come so many halves of a round trip after the first one was measured, or sooner.
+const YOUNG: u64 = 4;
 /// Recoveries in a row in which nothing came late, after which the path counts as orderly. Source: RFC 8985 §7.1.
 const QUIET_RECOVERIES: u32 = 16;
 
@@ -45,11 +50,29 @@ pub struct Reordering {
     quiet: u32,
     /// When the last of them began.
     recovered_at: Instant,
+    first: FirstLosses,
+}
+
+/// What is known of a path's first losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FirstLosses {
+    /// There was none.
+    Awaited,
+    /// They may be late packets.
+    Doubtful,
+    /// The thresholds are what the path has taught.
+    Known,
 }
 
 impl Default for Reordering {
     fn default() -> Reordering {
-        Reordering { packets: PACKET_THRESHOLD, late: Duration::ZERO, quiet: 0, recovered_at: Instant::ZERO }
+        Reordering {
+            packets: PACKET_THRESHOLD,
+            late: Duration::ZERO,
+            quiet: 0,
+            recovered_at: Instant::ZERO,
+            first: FirstLosses::Awaited,
+        }
     }
 }
 
@@ -61,18 +84,21 @@ impl Reordering {
         if distance > PACKET_THRESHOLD {
             let rounds = if distance > self.packets { ROUNDS_AHEAD } else { NEXT_ROUND };
             self.packets = self.packets.max(distance.saturating_mul(rounds).min(MOST_PACKETS));
-            self.quiet = 0;
+            (self.quiet, self.first) = (0, FirstLosses::Known);
         }
         let late = age.saturating_sub(rtt);
         if late > rtt / FIRST_PART {
             self.late = self.late.max(late + late / RESERVE);
-            self.quiet = 0;
+            (self.quiet, self.first) = (0, FirstLosses::Known);
         }
     }
 
     /// Packets are declared lost.
     pub fn on_losses(&mut self, now: Instant, rtt: Duration) {
         if self.packets == PACKET_THRESHOLD && self.late.is_zero() {
+            if self.first == FirstLosses::Awaited {
+                (self.first, self.recovered_at) = (FirstLosses::Doubtful, now);
+            }
             return;
         }
         if now.saturating_since(self.recovered_at) > rtt {
@@ -80,16 +106,24 @@ impl Reordering {
             self.quiet += 1;
         }
         if self.quiet > QUIET_RECOVERIES {
-            *self = Reordering { recovered_at: now, ..Reordering::default() };
+            *self = Reordering { recovered_at: now, first: FirstLosses::Known, ..Reordering::default() };
         }
     }
 
     /// `thresholds`, as large as this path needs them.
     #[inline]
-    pub fn widen(&self, thresholds: LossThresholds) -> LossThresholds {
+    pub fn widen(&self, now: Instant, thresholds: LossThresholds) -> LossThresholds {
         let mut delay = thresholds.delay;
+        let round_trip = delay * FIRST_PART / (FIRST_PART + 1);
+        if self.first == FirstLosses::Doubtful {
+            let half = round_trip / 2;
+            let is_young =
+                thresholds.persistent_from.is_some_and(|from| self.recovered_at <= from + half * YOUNG);
+            if is_young && now < self.recovered_at + half {
+                return LossThresholds { packets: MOST_PACKETS, delay: delay + half, ..thresholds };
+            }
+        }
         if !self.late.is_zero() {
-            let round_trip = delay * FIRST_PART / (FIRST_PART + 1);
             // RFC 8985 §7.1: no more than a round trip longer.
             delay = delay.max(round_trip + self.late.min(round_trip));
         }
@@ -105,10 +139,38 @@ mod tests {
     const RTT: Duration = Duration::from_millis(80);
 
     fn thresholds(reordering: &Reordering) -> (u64, Duration) {
+        thresholds_at(Instant::ZERO + Duration::from_secs(100), reordering)
+    }
+
+    /// Of a path whose first round trip was measured at zero.
+    fn thresholds_at(now: Instant, reordering: &Reordering) -> (u64, Duration) {
         let mut rtt = Rtt::default();
         rtt.on_sample(Instant::ZERO, RTT, Duration::ZERO);
-        let LossThresholds { packets, delay, .. } = reordering.widen(rtt.loss_thresholds());
+        let LossThresholds { packets, delay, .. } = reordering.widen(now, rtt.loss_thresholds());
         (packets, delay)
+    }
+
+    /// Deleted, all late packets of an initial window of 32 would be sent twice before the first of them arrives.
+    #[test]
+    fn after_the_first_losses_others_wait_unless_they_are_no_longer_young() {
+        let at = |halves: u64| Instant::ZERO + RTT / 2 * halves;
+        let first = (3, Duration::from_millis(90));
+        let lost_at = |halves| {
+            let mut reordering = Reordering::default();
+            assert_eq!(thresholds_at(at(halves), &reordering), first, "the first ones are found soon");
+            reordering.on_losses(at(halves), RTT);
+            reordering
+        };
+        let doubtful = lost_at(2);
+        assert_eq!(thresholds_at(at(2), &doubtful), (MOST_PACKETS, Duration::from_millis(130)));
+        assert_eq!(thresholds_at(at(3), &doubtful), first, "nothing came late");
+        assert_eq!(thresholds_at(at(5), &lost_at(5)), first, "it has had time to show what comes late");
+        let mut again = doubtful;
+        again.on_losses(at(3), RTT);
+        assert_eq!(thresholds_at(at(3), &again), first, "only the first");
+        let mut known = doubtful;
+        known.on_late(40, Duration::from_millis(50), RTT);
+        assert_eq!(thresholds_at(at(2), &known), (320, Duration::from_millis(90)), "one of them has arrived");
     }
 
     /// Deleted, the number could grow in steps again, and every round of slow start would send packets twice.

@@ -5,7 +5,7 @@ use crate::without::Without;
 use base::time::Duration;
 use core::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use qlog::Tracer;
-use recovery::congestion::{Algorithm, SlowStart};
+use recovery::congestion::{Algorithm, InitialWindow, SlowStart};
 use recovery::mtu::MtuConfig;
 use recovery::pacer::Pacing;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ pub struct TransportConfig {
     pub ack_frequency: Switch,
     /// The congestion controller. Default: CUBIC at first, and BBR where the path speaks for it.
     pub congestion: Algorithm,
-    /// How the first slow start begins and ends. Default: with ten packets (RFC 9002 §7.2), as BBR's Startup does, and by HyStart++
-    /// (RFC 9406).
+    /// How the first slow start begins and ends. Default: with ten packets (RFC 9002 §7.2), up to 32 where the round trip takes long, as
+    /// BBR's Startup does, and by HyStart++ (RFC 9406).
     pub slow_start: SlowStart,
     /// Whether and in which bursts a window is spread over its round trip. Default: on, in trains of a millisecond.
     pub pacing: Pacing,
@@ -114,7 +114,7 @@ impl Default for TransportConfig {
             ack_every: 10,
             ack_frequency: Switch::On,
             congestion: Algorithm::default(),
-            slow_start: SlowStart::default(),
+            slow_start: SlowStart { begin: InitialWindow::BY_RTT, ..SlowStart::default() },
             pacing: Pacing::default(),
             careful_resume: Switch::On,
             initial_rtt: Duration::from_millis(333),

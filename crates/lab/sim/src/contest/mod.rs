@@ -27,6 +27,6 @@ pub use grid::{Item, Part, items};
 pub use link_profile::{Dropping, LinkProfile, Marking};
 pub use markdown::markdown;
 pub use record::Record;
-pub use run::{ContestRun, Flow, FlowPlan, Outcome, jain, run, run_after_chance, run_through};
+pub use run::{ContestRun, Flow, FlowPlan, Outcome, jain, run, run_through};
 pub use startup::{Startup, startup};
 pub use study::{study, unpack};

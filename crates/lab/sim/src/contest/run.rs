@@ -6,7 +6,7 @@ use crate::lab::{Simulation, StopReason};
 use crate::scenario::Scenario;
 use base::slab::Handle;
 use base::time::Duration;
-use link::{Burst, EventRate, Node};
+use link::Node;
 use recovery::congestion::{Algorithm, SlowStart};
 use std::sync::Arc;
 use transport::{StreamConfig, TransportConfig};
@@ -14,9 +14,6 @@ use transport::{StreamConfig, TransportConfig};
 /// Windows and send buffers, in bytes: larger than any course's product with its queue, so that nothing but the
 /// controller limits a flow.
 const AMPLE: u64 = 1 << 30;
-
-/// How long the connection lasts of which a flow knows that remembers: longer than chance takes to show.
-const VISIT: Duration = Duration::from_secs(3);
 
 /// A flow to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,116 +163,40 @@ pub fn run(heat: &ContestRun) -> Result<Outcome, String> {
 /// # Errors
 /// As [`run`].
 pub fn run_through(heat: &ContestRun, nodes: &[Node]) -> Result<Outcome, String> {
-    let mut race = Race::build(heat, nodes)?;
-    race.start(heat)?;
-    race.measure(heat)
-}
-
-/// Runs a heat whose flows that choose their controller remember chance: before it each had a connection to the same address of the server
-/// while the link lost so many of a million datagrams. Those addresses differ, since one connection at a time uses what is known of a path.
-///
-/// # Errors
-/// As [`run`], and when a flow was not told of the connection before it.
-pub fn run_after_chance(heat: &ContestRun, ppm: u32) -> Result<Outcome, String> {
-    let loss = |ppm| Node::Loss(EventRate { ppm, burst: Burst::None });
-    let mut race = Race::build(heat, &[loss(ppm)])?;
-    let visits = race.visit(heat)?;
-    let (server, client) = race.lab.hosts();
-    let mut nodes = heat.link_profile.nodes().0;
-    nodes.insert(0, loss(0));
-    race.lab.network().borrow_mut().change_link(client, server, nodes);
-    race.start(heat)?;
-    let resumes = race.lab.client().endpoint().counters().resumes;
-    if (resumes.learned, resumes.offered) != (visits, visits) {
-        return Err(format!("{visits} visits: {resumes:?}"));
+    let mut scenario = scenario(&heat.link_profile, heat.seed);
+    scenario.to_server.splice(0..0, nodes.iter().cloned());
+    let mut lab = scenario.build(Receiver::default(), Sender::default())?;
+    let mut handles = Vec::new();
+    for (index, entrant) in heat.entrants.iter().enumerate() {
+        let wait = entrant.starts_at.saturating_sub(lab.age());
+        proceed(&mut lab, wait)?;
+        let transport = TransportConfig { congestion: entrant.algorithm, ..scenario.client.clone() };
+        lab.client_config_mut().transport = Arc::new(transport.build().map_err(|error| error.to_string())?);
+        handles.push(lab.connect(Sending::new(index as u8))?);
     }
-    race.measure(heat)
-}
-
-/// The two ends of a heat under way.
-struct Race {
-    scenario: Scenario,
-    lab: ContestSimulation,
-    handles: Vec<Handle>,
-}
-
-impl Race {
-    fn build(heat: &ContestRun, nodes: &[Node]) -> Result<Race, String> {
-        let mut scenario = scenario(&heat.link_profile, heat.seed);
-        scenario.to_server.splice(0..0, nodes.iter().cloned());
-        let lab = scenario.build(Receiver::default(), Sender::default())?;
-        Ok(Race { scenario, lab, handles: Vec::new() })
-    }
-
-    fn connect(&mut self, index: usize, algorithm: Algorithm) -> Result<Handle, String> {
-        let transport = TransportConfig { congestion: algorithm, ..self.scenario.client.clone() };
-        self.lab.client_config_mut().transport =
-            Arc::new(transport.build().map_err(|error| error.to_string())?);
-        self.lab.connect_to(index as u8, Sending::new(index as u8))
-    }
-
-    /// One connection after another, one for each flow that chooses. Returns how many.
-    fn visit(&mut self, heat: &ContestRun) -> Result<u64, String> {
-        let mut visits = 0;
-        for (index, entrant) in heat.entrants.iter().enumerate() {
-            if entrant.algorithm != Algorithm::Auto {
-                continue;
-            }
-            let handle = self.connect(index, entrant.algorithm)?;
-            proceed(&mut self.lab, VISIT)?;
-            let now = self.lab.network().borrow().now();
-            if let Some((connection, _)) = self.lab.client().connection(handle) {
-                connection.close(now, 0, b"");
-            }
-            let halt =
-                self.lab.run(VISIT, |lab| lab.client().connections() + lab.server().connections() == 0);
-            if halt != StopReason::Done {
-                return Err(format!("the end of a visit: {halt:?}"));
-            }
-            // That it was closed is none.
-            self.lab.client().app_mut().failures.clear();
-            visits += 1;
-        }
-        Ok(visits)
-    }
-
-    /// All flows begin, and settle.
-    fn start(&mut self, heat: &ContestRun) -> Result<(), String> {
-        let beginning = self.lab.age();
-        for (index, entrant) in heat.entrants.iter().enumerate() {
-            let wait = (beginning + entrant.starts_at).saturating_sub(self.lab.age());
-            proceed(&mut self.lab, wait)?;
-            let handle = self.connect(index, entrant.algorithm)?;
-            self.handles.push(handle);
-        }
-        let wait = (beginning + heat.warm_up).saturating_sub(self.lab.age());
-        proceed(&mut self.lab, wait)
-    }
-
-    fn measure(&mut self, heat: &ContestRun) -> Result<Outcome, String> {
-        let Race { lab, handles, .. } = self;
-        let before = account(lab, handles);
-        let (server, client) = lab.hosts();
-        lab.network().borrow_mut().take_waits(client, server);
-        proceed(lab, heat.span)?;
-        let after = account(lab, handles);
-        let waits = lab.network().borrow_mut().take_waits(client, server);
-        let capacity = heat.link_profile.bits_per_second as f64 / 8.0 * heat.span.as_secs_f64();
-        let flows = heat.entrants.iter().zip(before.flows.iter().zip(&after.flows));
-        let flows = flows.map(|(entrant, (then, now))| {
-            let [received, sent, lost, timeouts] = core::array::from_fn(|index| now[index] - then[index]);
-            let share = received as f64 / capacity;
-            Flow { algorithm: entrant.algorithm, share, sent, lost, timeouts }
-        });
-        Ok(Outcome {
-            flows: flows.collect(),
-            wait_p50: waits.percentile(50),
-            wait_p95: waits.percentile(95),
-            entered: after.entered - before.entered,
-            overflowed: after.overflowed - before.overflowed,
-            marked: after.marked - before.marked,
-        })
-    }
+    let wait = heat.warm_up.saturating_sub(lab.age());
+    proceed(&mut lab, wait)?;
+    let before = account(&mut lab, &handles);
+    let (server, client) = lab.hosts();
+    lab.network().borrow_mut().take_waits(client, server);
+    proceed(&mut lab, heat.span)?;
+    let after = account(&mut lab, &handles);
+    let waits = lab.network().borrow_mut().take_waits(client, server);
+    let capacity = heat.link_profile.bits_per_second as f64 / 8.0 * heat.span.as_secs_f64();
+    let flows = heat.entrants.iter().zip(before.flows.iter().zip(&after.flows));
+    let flows = flows.map(|(entrant, (then, now))| {
+        let [received, sent, lost, timeouts] = core::array::from_fn(|index| now[index] - then[index]);
+        let share = received as f64 / capacity;
+        Flow { algorithm: entrant.algorithm, share, sent, lost, timeouts }
+    });
+    Ok(Outcome {
+        flows: flows.collect(),
+        wait_p50: waits.percentile(50),
+        wait_p95: waits.percentile(95),
+        entered: after.entered - before.entered,
+        overflowed: after.overflowed - before.overflowed,
+        marked: after.marked - before.marked,
+    })
 }
 
 /// A lab in which one flow has just begun.

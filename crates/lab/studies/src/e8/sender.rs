@@ -5,8 +5,8 @@ use sim::networks::{ALGORITHMS, name as controller_name};
 
 use crate::contestants::{Contestant, Http, Installed, InstalledServers};
 
-/// The sender that chooses by itself, beginning with as many packets as quic-go does.
-pub(super) const WIDE: &str = "tercel auto, 32 packets";
+/// The sender that chooses by itself, beginning with as many packets as RFC 9002 §7.2 recommends.
+pub(super) const TEN: &str = "tercel auto, ten packets";
 
 /// The kernel's controllers that are compared.
 const KERNEL: [&str; 2] = ["cubic", "bbr"];
@@ -17,7 +17,7 @@ pub(super) enum Control {
     /// By `tercel serve --congestion`, which has this name in lower case.
     Flag(&'static str),
     /// By itself, with `tercel serve --initial-window` of so many packets.
-    Wide(&'static str),
+    Begin(&'static str),
     /// By the namespace: the kernel's name of it.
     Kernel(&'static str),
     /// The library's default.
@@ -29,7 +29,7 @@ impl Control {
     pub(super) fn flags(self) -> Vec<String> {
         match self {
             Control::Flag(name) => vec!["--congestion".to_owned(), name.to_ascii_lowercase()],
-            Control::Wide(packets) => {
+            Control::Begin(packets) => {
                 ["--congestion", "auto", "--initial-window", packets].map(str::to_owned).to_vec()
             }
             Control::Kernel(_) | Control::Default => Vec::new(),
@@ -66,7 +66,7 @@ pub(super) fn senders(field: &InstalledServers, kernel: &str) -> (Vec<Sender>, V
                     let name = controller_name(algorithm);
                     add(format!("tercel {name}"), Http::Three, Control::Flag(name));
                 }
-                add(WIDE.to_owned(), Http::Three, Control::Wide("32"));
+                add(TEN.to_owned(), Http::Three, Control::Begin("10"));
             }
             Contestant::Nginx => {
                 for name in KERNEL {

@@ -313,16 +313,16 @@ fn findings_name_who_is_faster() {
 
 /// Deleted, a setting that is no default could take places from senders that have defaults, or be compared with itself.
 #[test]
-fn a_wide_initial_window_is_compared_with_the_others_and_they_not_with_it() {
+fn another_initial_window_is_compared_with_the_others_and_they_not_with_it() {
     let mut cells = pretended();
-    cells[1].lanes.push(lane(sender::WIDE, &[Some(0.5)]));
+    cells[1].lanes.push(lane(sender::TEN, &[Some(0.5)]));
     let auto = Standing::of(&cells, "tercel auto", words::by_default);
     assert_eq!(auto.worst, Some((4.0, "lost".to_owned())), "as without it");
-    assert_eq!(cells[1].ratio(sender::WIDE, words::by_default), Some(0.5));
+    assert_eq!(cells[1].ratio(sender::TEN, words::by_default), Some(0.5));
     let mut senders = auto_and_quinn();
-    senders.push(sender::Sender { name: sender::WIDE.to_owned(), ..senders[0].clone() });
+    senders.push(sender::Sender { name: sender::TEN.to_owned(), ..senders[0].clone() });
     let findings = words::auto_stands(&senders, &cells);
-    let wanted = "tercel auto, 32 packets is within 10 % of the best of the other implementations in 1 of 1 cells, and as fast or faster in 1.";
+    let wanted = "tercel auto, ten packets is within 10 % of the best of the other implementations in 1 of 1 cells, and as fast or faster in 1.";
     assert!(findings.iter().any(|finding| finding == wanted), "{findings:?}");
 }
 
@@ -354,8 +354,8 @@ fn tcp_is_there_with_the_controllers_that_the_kernel_has() {
     assert_eq!(tcp, if has_nginx { vec!["TCP CUBIC"] } else { vec![] });
     assert_eq!(absent.iter().any(|line| line.contains("no bbr")), has_nginx);
     assert_eq!(senders.iter().filter(|one| one.is_ours()).count(), 6);
-    let wide = senders.iter().find(|one| one.name == sender::WIDE).expect("a sender");
-    assert_eq!(wide.control.flags(), ["--congestion", "auto", "--initial-window", "32"]);
+    let ten = senders.iter().find(|one| one.name == sender::TEN).expect("a sender");
+    assert_eq!(ten.control.flags(), ["--congestion", "auto", "--initial-window", "10"]);
 }
 
 /// Deleted, a cell could be measured once although its time is a beginning, or a second visit could meet another link than the first.

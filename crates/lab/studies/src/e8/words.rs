@@ -8,7 +8,7 @@ use sim::networks::beside::{APART, COUNT, SMALL};
 use super::answers::Answers;
 use super::lane::{Attempt, CellResult, Lane, NEAR, Outcome, Standing};
 use super::plan::{LIMIT, Plan};
-use super::sender::{Sender, WIDE};
+use super::sender::{Sender, TEN};
 use super::simulated::{AGREES, Compared};
 
 /// The sender that chooses by itself.
@@ -74,8 +74,9 @@ pub(super) fn method(plan: &Plan) -> Vec<String> {
          libraries' default controllers; quiche's program does not pace. TCP: the kernel's, sent by nginx."
             .to_owned(),
         format!(
-            "{WIDE}: --initial-window 32, which is what quic-go has by default, and more than the ten packets of RFC 9002 §7.2 that all other \
-             senders of QUIC begin with. It is no default: its ratios are to the best of the others, and no other's are to it."
+            "{TEN}: --initial-window 10, which is what RFC 9002 §7.2 recommends. tercel begins by default with ten for each 12.5 ms of the first \
+             round trip, 32 at most (docs/decisions/031), quic-go with 32. It is no default: its ratios are to the best of the others, and no \
+             other's are to it."
         ),
         "Second visits: where a page or 1 MB is downloaded, and the link does not fall silent, server and link stay, and right after the first \
          download a new client makes the same one over a new connection: a page of the same site, minutes at most after the first. The first \
@@ -123,7 +124,7 @@ pub(super) fn notes<'a>(results: impl Iterator<Item = &'a CellResult> + Clone) -
 
 /// Whether a sender has default settings: the others are compared with the best of these, and are none of them.
 pub(super) fn by_default(name: &str) -> bool {
-    name != WIDE
+    name != TEN
 }
 
 /// The names of the senders that are not tercel.
@@ -363,11 +364,11 @@ pub(super) fn auto_stands(senders: &[Sender], results: &[CellResult]) -> Vec<Str
             foreign.near, foreign.cells, foreign.best
         ),
     ];
-    let wide = Standing::of(results, WIDE, |name| others.contains(&name));
-    if wide.cells > 0 {
+    let ten = Standing::of(results, TEN, |name| others.contains(&name));
+    if ten.cells > 0 {
         findings.push(format!(
-            "{WIDE} is within 10 % of the best of the other implementations in {} of {} cells, and as fast or faster in {}.",
-            wide.near, wide.cells, wide.best
+            "{TEN} is within 10 % of the best of the other implementations in {} of {} cells, and as fast or faster in {}.",
+            ten.near, ten.cells, ten.best
         ));
     }
     findings.extend(lost(results, &others));

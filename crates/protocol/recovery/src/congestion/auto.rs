@@ -78,10 +78,6 @@ const AT_REST: i32 = 8;
 const MOST_NEEDED: i32 = 64;
 /// Rounds with losses at a queue that end BBR, beyond those with free ones.
 const DISPROOF: i32 = -16;
-/// The same before the first free one, where BBR was remembered.
-const EARLY_DISPROOF: i32 = -4;
-/// Rounds in a row without a free loss, and with more to send than the window, after which BBR is not remembered any more.
-const UNCONFIRMED_ROUNDS: u32 = 16;
 /// With CUBIC in use, evidence against BBR does not count beyond so much: while slow start's queue stands, chance looks like the queue.
 const MOST_AGAINST: i32 = -2;
 /// Evidence for BBR does not count beyond so much.
@@ -114,10 +110,6 @@ pub enum Cause {
     Crowded,
     /// The losses were none: all of their packets have arrived.
     SpuriousLoss,
-    /// An earlier connection on the path has lost packets by chance.
-    Remembered,
-    /// What was remembered has not been confirmed.
-    Unconfirmed,
 }
 
 impl Cause {
@@ -130,8 +122,6 @@ impl Cause {
             Cause::ShorterRoundTrip => "shorter_round_trip",
             Cause::Crowded => "crowded",
             Cause::SpuriousLoss => "spurious_loss",
-            Cause::Remembered => "remembered",
-            Cause::Unconfirmed => "unconfirmed",
         }
     }
 }
@@ -142,8 +132,6 @@ enum Stage {
     Cubic,
     /// Since it was chosen for that cause, when the shortest round trip was that.
     Bbr(Cause, Duration),
-    /// BBR as well, because of an earlier connection: this one has lost nothing by chance yet.
-    Remembered(Duration),
 }
 
 /// How the shortest waits of the rounds go.
@@ -264,12 +252,6 @@ impl Judge {
         self.cause.is_some() || self.has_lost || !self.is_first
     }
 
-    /// Whether BBR is in use because of losses by chance, and some have come since while nothing waited.
-    pub(super) fn is_sure_of_chance(&self) -> bool {
-        matches!(self.stage, Stage::Bbr(Cause::RandomLoss, _))
-            && self.score.saturating_add(self.of_round) >= AT_REST
-    }
-
     /// The window in bytes before CUBIC's last reduction.
     pub(super) const fn window_before(&self) -> u64 {
         self.before
@@ -308,11 +290,6 @@ impl Judge {
         if core::mem::take(&mut self.has_lost) && self.min_rtt >= LEAST_QUEUE {
             let step = self.weigh_loss(rtt, now.saturating_since(self.empty_at) > STANDING.max(acked.rtt));
             self.of_round = self.of_round.saturating_add(step);
-            if let Stage::Remembered(known) = self.stage
-                && step > 0
-            {
-                self.stage = Stage::Bbr(Cause::RandomLoss, known);
-            }
         }
         of_round.or_else(|| self.judge_losses())
     }
@@ -387,7 +364,7 @@ impl Judge {
             // send, in the handshake say, counts once it has: CUBIC's slow start is over by it.
             Stage::Cubic => (self.was_bound && self.score.saturating_add(self.of_round) >= self.needed)
                 .then_some(Cause::RandomLoss),
-            Stage::Bbr(_, known) | Stage::Remembered(known) => {
+            Stage::Bbr(_, known) => {
                 (self.min_rtt + known / SHORTER_PART + LEAST_QUEUE < known).then_some(Cause::ShorterRoundTrip)
             }
         }
@@ -398,7 +375,7 @@ impl Judge {
         let of_round = core::mem::take(&mut self.of_round);
         let (step, least) = match self.stage {
             Stage::Cubic => (of_round, MOST_AGAINST),
-            Stage::Bbr(..) | Stage::Remembered(_) => (of_round.clamp(-1, AT_REST), DISPROOF),
+            Stage::Bbr(..) => (of_round.clamp(-1, AT_REST), DISPROOF),
         };
         self.score = self.score.saturating_add(step).clamp(least, MOST_SCORE.max(self.needed));
         let shortest = core::mem::replace(&mut self.round_min, Duration::MAX);
@@ -419,7 +396,6 @@ impl Judge {
             }
             Stage::Bbr(Cause::DeepQueue, _) => (wait >= self.min_rtt, CROWDED_ROUNDS, Cause::Crowded),
             Stage::Bbr(..) => (false, 1, Cause::Crowded),
-            Stage::Remembered(_) => (!app_limited, UNCONFIRMED_ROUNDS, Cause::Unconfirmed),
         };
         self.rounds = if is_long { self.rounds.saturating_add(1) } else { 0 };
         if self.rounds >= most {
@@ -427,7 +403,6 @@ impl Judge {
         }
         match self.stage {
             Stage::Bbr(..) if self.score <= DISPROOF => Some(Cause::QueueLoss),
-            Stage::Remembered(_) if self.score <= EARLY_DISPROOF => Some(Cause::Unconfirmed),
             _ => None,
         }
     }
@@ -446,10 +421,7 @@ impl Judge {
             self.doubt.end();
         }
         match (self.stage, cause) {
-            (Stage::Cubic, Cause::Remembered) => self.stage = Stage::Remembered(self.min_rtt),
             (Stage::Cubic, _) => self.stage = Stage::Bbr(cause, self.min_rtt),
-            // It was another flow's evidence.
-            (Stage::Remembered(_), _) => self.stage = Stage::Cubic,
             (Stage::Bbr(..), Cause::Crowded) => {
                 self.deep_rounds = (self.deep_rounds * 4).min(MOST_DEEP_ROUNDS);
                 self.stage = Stage::Cubic;

@@ -46,7 +46,7 @@ pub use auto::Cause;
 pub use events::{AckedBytes, CongestionCause, CongestionEvent};
 pub use hystart::SlowStartEnd;
 pub use resume::{
-    BeforeSilence, Losses, MAX_JUMP, Outcome as ResumeOutcome, Phase as ResumePhase, Report as ResumeReport,
+    BeforeSilence, MAX_JUMP, Outcome as ResumeOutcome, Phase as ResumePhase, Report as ResumeReport,
     SavedParameters, SavedParametersUpdate,
 };
 pub use window::{InitialWindow, MAX_WINDOW, SlowStart, initial_window, minimum_window};
@@ -105,14 +105,6 @@ impl Chooser {
         match self {
             Chooser::Fixed => None,
             Chooser::Path(judge) => Some(judge.get_or_insert_with(|| Box::new(Judge::new()))),
-        }
-    }
-
-    /// What another flow on the path is to expect.
-    fn losses(&self) -> Losses {
-        match self {
-            Chooser::Path(Some(judge)) if judge.is_sure_of_chance() => Losses::Chance,
-            _ => Losses::Queues,
         }
     }
 
@@ -234,9 +226,12 @@ impl Controller {
     }
 
     /// What another connection on the path is to know, as of now; `None` without careful resume, or if there is nothing to
-    /// say.
+    /// say. Where packets are lost by chance, it is to begin as if nothing were known: a loss would end the jump, and the next loss what
+    /// it has gained.
     pub fn saved_parameters(&self) -> Option<SavedParametersUpdate> {
-        self.resume.as_ref()?.saved_parameters(self.chooser.losses())
+        let resume = self.resume.as_ref()?;
+        let is_lossy = self.choice().is_some_and(|choice| choice.cause == Some(Cause::RandomLoss));
+        if is_lossy { resume.nothing_to_save() } else { resume.saved_parameters() }
     }
 
     /// Does as careful resume says.
@@ -309,17 +304,9 @@ impl Controller {
             Some(_) => self.control_resumed(now, acked),
             None => self.control(now, acked),
         }
-        let judged = self.chooser.judge().map(|judge| judge.on_ack(now, acked));
-        if let Some(cause) = judged.and_then(|judged| judged.or_else(|| self.remembered(now))) {
+        if let Some(cause) = self.chooser.judge().and_then(|judge| judge.on_ack(now, acked)) {
             self.exchange(now, cause, acked);
         }
-    }
-
-    /// Whether a flow that chooses begins with BBR, because an earlier one has lost packets by chance on this path.
-    #[inline]
-    fn remembered(&self, now: Instant) -> Option<Cause> {
-        let is_lossy = self.resume.as_ref().is_some_and(|resume| resume.expects_chance(now));
-        (is_lossy && matches!(self.kind, Kind::Cubic(_))).then_some(Cause::Remembered)
     }
 
     /// Beside careful resume, which gives orders.
@@ -351,12 +338,9 @@ impl Controller {
             self.kind = Kind::Cubic(cubic);
             return;
         }
-        if cause == Cause::Remembered {
-            self.kind = Kind::Bbr(Box::new(Bbr::begin(now, mtu, window.max(before), min_rtt)));
-            return;
-        }
         let is_full = cause == Cause::DeepQueue;
-        let rate = delivery::bandwidth(window, acked.rtt);
+        // A full queue is emptied by a model that has no more than the path delivers: windows are larger than what is in flight when they grow.
+        let rate = delivery::bandwidth(if is_full { acked.in_flight } else { window }, acked.rtt);
         let window = if is_full { window } else { window.max(before) };
         let bbr = Bbr::take_over(now, mtu, TakeOver { window, rate, min_rtt, is_full });
         if let Kind::Cubic(cubic) = core::mem::replace(&mut self.kind, Kind::Bbr(Box::new(bbr))) {

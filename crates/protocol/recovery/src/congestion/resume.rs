@@ -27,8 +27,6 @@
 //! Packets are told apart by the time at which they left, as recovery periods are: packets of one train are one. BBR has its
 //! own notion of what a path carries and is not resumed; where it takes the place of another controller, the observer goes on.
 //!
-//! A flow that chooses its controller also leaves whether its losses came from chance ([`Losses`]). The next one is told so as soon as
-//! its round trip is the remembered one, and no longer than for the first rounds.
 //! Where a round trip takes less than a millisecond there is nothing to observe, and the machine is over with the first one.
 //! Rejected: jumping to the whole of what was remembered (the source forbids it); a jump where nothing is paced, on round
 //! trips of less than a millisecond (slow start is over before it would help); a larger beginning before the first round trip is
@@ -64,8 +62,6 @@ const RETREAT_DIVISOR: u64 = 2;
 const QUEUE_PART: u64 = 4;
 /// Shorter round trips are not paced, and not worth a jump.
 const SHORTEST_RTT: Duration = Duration::from_millis(1);
-/// A path on which losses are to be expected shows its round trip in so many rounds at least, or it is another one.
-const ROUNDS_TO_CONFIRM: u32 = 3;
 /// Rounds after which a maximum is forgotten, twice.
 const ROUNDS_REMEMBERED: u32 = 16;
 
@@ -78,18 +74,6 @@ pub struct SavedParameters {
     pub rtt: Duration,
     /// No jump is made after this. The path cache sets the limit. New parameters have none yet.
     pub valid_until: Instant,
-    /// What the losses spoke for.
-    pub losses: Losses,
-}
-
-/// What the losses of a connection that chooses its controller spoke for at its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Losses {
-    /// Full queues, or nothing.
-    #[default]
-    Queues,
-    /// Chance: BBR was in use because of them, and they went on.
-    Chance,
 }
 
 /// Where careful resume stands.
@@ -213,8 +197,6 @@ pub(super) struct Resume {
     is_for_silence: bool,
     /// What is to be restored.
     silence: Option<BeforeSilence>,
-    /// Losses by chance are to be expected on the path that this describes. Few connections have it, and idle ones pay for its room.
-    lossy: Option<Box<SavedParameters>>,
     min_rtt: Option<Duration>,
     /// When the latest packets left.
     last_sent: Instant,
@@ -233,7 +215,6 @@ impl Resume {
             given: saved.is_some(),
             is_for_silence: false,
             silence: None,
-            lossy: saved.filter(|saved| saved.losses == Losses::Chance).map(Box::new),
             min_rtt: None,
             last_sent: Instant::ZERO,
             observer: Observer::default(),
@@ -254,7 +235,7 @@ impl Resume {
         }
         let BeforeSilence { window, rtt, .. } = before;
         let valid_until = Instant::FAR_FUTURE;
-        let saved = SavedParameters { capacity: window, rtt, valid_until, losses: Losses::Queues };
+        let saved = SavedParameters { capacity: window, rtt, valid_until };
         self.state = State::Reconnaissance { saved, arrived: 0 };
         (self.silence, self.min_rtt) = (Some(before), None);
     }
@@ -288,18 +269,8 @@ impl Resume {
         }
     }
 
-    /// Whether an earlier connection has lost packets by chance on this path: the shortest round trip is what it was then.
-    #[inline]
-    pub(super) fn expects_chance(&self, now: Instant) -> bool {
-        let Some(saved) = &self.lossy else { return false };
-        let is_the_same =
-            |min: Duration| min >= SHORTEST_RTT && min.abs_diff(saved.rtt) <= saved.rtt / QUEUE_PART;
-        now <= saved.valid_until && self.min_rtt.is_some_and(is_the_same)
-    }
-
     /// Another controller is in use from now on: what was to be tried is not, and the observer goes on.
     pub(super) fn on_exchange(&mut self) {
-        self.lossy = None;
         let outcome = match self.state {
             State::Normal => return,
             State::Reconnaissance { .. } => Outcome::Exchanged,
@@ -308,16 +279,17 @@ impl Resume {
         self.finish(outcome);
     }
 
+    /// What was given is not to be remembered, and nothing else.
+    pub(super) fn nothing_to_save(&self) -> Option<SavedParametersUpdate> {
+        self.given.then_some(SavedParametersUpdate::Forget)
+    }
+
     /// What is to be remembered, if the connection ends now. `None` if nothing was given and nothing learned.
-    pub(super) fn saved_parameters(&self, losses: Losses) -> Option<SavedParametersUpdate> {
+    pub(super) fn saved_parameters(&self) -> Option<SavedParametersUpdate> {
         if self.is_for_silence {
             return None;
         }
-        let least = match losses {
-            Losses::Queues => WORTHWHILE * initial_window(self.mtu),
-            // That is worth more than the capacity.
-            Losses::Chance => 1,
-        };
+        let least = WORTHWHILE * initial_window(self.mtu);
         let rtt = self.min_rtt.filter(|rtt| *rtt >= SHORTEST_RTT);
         let learned = rtt.zip(self.observer.capacity().filter(|capacity| *capacity >= least));
         let saved_parameters = match (self.phase(), learned) {
@@ -329,7 +301,6 @@ impl Resume {
                 capacity,
                 rtt,
                 valid_until: Instant::FAR_FUTURE,
-                losses,
             }),
             (_, None) if matches!(self.outcome, Outcome::OtherPath | Outcome::Retreated) => {
                 SavedParametersUpdate::Forget
@@ -390,9 +361,6 @@ impl Resume {
             self.min_rtt = Some(self.min_rtt.map_or(latest, |min| min.min(latest)));
         }
         self.observer.on_ack(now, acked, self.min_rtt);
-        if self.lossy.is_some() && self.observer.rounds >= ROUNDS_TO_CONFIRM {
-            self.lossy = None;
-        }
     }
 
     /// Observes as well.

@@ -123,6 +123,40 @@ fn a_path_begins_with_what_is_set() {
     }
 }
 
+/// Deleted, a path of 100 ms would take 1.7 round trips longer to fill, or one of 5 ms would begin with a burst of 32.
+#[test]
+fn the_first_round_trip_enlarges_the_initial_window() {
+    for algorithm in
+        [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague, Algorithm::Auto]
+    {
+        let begun = || {
+            let slow_start = SlowStart { begin: InitialWindow::BY_RTT, ..SlowStart::default() };
+            let mut controller = Controller::new(algorithm, 1_200).with_slow_start(slow_start);
+            assert_eq!(controller.window(), 12_000, "before a round trip is known");
+            controller.on_sent(ms(0), 3_600, 3_600);
+            controller
+        };
+        let answered =
+            |rtt| AckedBytes { app_limited: true, rtt, latest_rtt: Some(rtt), ..acked(1_200, ms(0)) };
+        for (rtt, packets) in [(5, 10), (25, 20), (40, 32), (600, 32)] {
+            let rtt = Duration::from_millis(rtt);
+            let mut controller = begun();
+            controller.on_ack(Instant::ZERO + rtt, &AckedBytes { latest_rtt: None, ..answered(rtt) });
+            let before = controller.window();
+            assert!(before < 14_400, "no round trip was measured: {algorithm:?}");
+            controller.on_ack(Instant::ZERO + rtt, &answered(rtt));
+            let grown = (controller.window() - before) / 1_200;
+            assert!((packets - 10..=packets - 9).contains(&grown), "{algorithm:?}, {rtt:?}: {grown}");
+            controller.on_ack(Instant::ZERO + rtt * 2, &answered(rtt * 8));
+            assert!(controller.window() <= before + (packets - 8) * 1_200, "only the first: {algorithm:?}");
+        }
+        let mut controller = begun();
+        controller.on_congestion(ms(50), &sign(ms(0), CongestionCause::Loss));
+        controller.on_ack(ms(50), &answered(Duration::from_millis(50)));
+        assert!(controller.window() <= 13_200, "not after a loss: {algorithm:?}");
+    }
+}
+
 #[test]
 fn slow_start_doubles_until_loss_and_ends_at_the_threshold() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic] {
@@ -360,7 +394,6 @@ fn live(algorithm: Algorithm, seed: u64) {
             capacity: any_magnitude(&mut rng),
             rtt: any_span(&mut rng),
             valid_until: any_later(&mut rng, Instant::ZERO),
-            losses: if rng.below(2) == 0 { Losses::Queues } else { Losses::Chance },
         };
         controller = controller.with_resume((rng.below(8) > 0).then_some(saved), mtu);
     }

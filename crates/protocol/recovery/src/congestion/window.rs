@@ -9,7 +9,7 @@
 
 use super::events::{AckedBytes, CongestionCause, CongestionEvent};
 use super::hystart::{HyStart, Pace, SlowStartEnd};
-use base::time::Instant;
+use base::time::{Duration, Instant};
 
 /// No window is larger: 1 TiB, more than any path holds, and far from where arithmetic ends.
 pub const MAX_WINDOW: u64 = 1 << 40;
@@ -20,32 +20,65 @@ const SMALLEST_MTU: u16 = 1200;
 /// would else add a third of a receive buffer of the default size.
 const LARGEST_STEP: u16 = 9_000;
 
+/// On a path of so long a round trip ten packets leave as fast as any path of which nothing is known may begin: at 9.4 Mbit/s.
+const SHORT_RTT: Duration = Duration::from_micros(12_500);
+
 /// The window that a path of which nothing is known starts with, in packets of at most 1,472 bytes; larger ones have as many tenths of what
-/// RFC 9002 §7.2 recommends. It recommends 10, which is the default. More spares a path that carries it up to two round trips, and may
+/// RFC 9002 §7.2 recommends. More than the ten packets that it recommends spare a path that carries them up to two round trips, and may
 /// overflow one that does not.
+///
+/// docs/decisions/031-initial-window.md
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InitialWindow(u8);
+pub struct InitialWindow {
+    packets: u8,
+    /// The first round trip that is measured may enlarge it.
+    follows_rtt: bool,
+}
 
 impl InitialWindow {
     /// As RFC 9002 §7.2 recommends.
     pub const LEAST: u8 = 10;
     /// As many as a path that is known begins with.
     pub const MOST: u8 = 32;
+    /// Ten packets until a round trip is known; then ten for each 12.5 ms of it, 32 at most. So a long path begins no faster than a
+    /// short one does with ten.
+    pub const BY_RTT: InitialWindow = InitialWindow { packets: InitialWindow::LEAST, follows_rtt: true };
 
     /// `None` outside [`InitialWindow::LEAST`] to [`InitialWindow::MOST`].
     pub fn of_packets(packets: u8) -> Option<InitialWindow> {
-        (InitialWindow::LEAST..=InitialWindow::MOST).contains(&packets).then_some(InitialWindow(packets))
+        let is_permitted = (InitialWindow::LEAST..=InitialWindow::MOST).contains(&packets);
+        is_permitted.then_some(InitialWindow { packets, follows_rtt: false })
     }
 
     /// In bytes, where max_datagram_size is `mtu`.
     pub(super) fn bytes(self, mtu: u16) -> u64 {
-        initial_window(mtu) * u64::from(self.0) / u64::from(InitialWindow::LEAST)
+        initial_window(mtu) * u64::from(self.packets) / u64::from(InitialWindow::LEAST)
+    }
+
+    /// By how many bytes it is larger from now on, since that round trip was measured.
+    #[inline]
+    pub(super) fn follow(&mut self, rtt: Option<Duration>, mtu: u16) -> u64 {
+        match rtt {
+            Some(rtt) if self.follows_rtt => self.settle(rtt, mtu),
+            _ => 0,
+        }
+    }
+
+    #[cold]
+    fn settle(&mut self, rtt: Duration, mtu: u16) -> u64 {
+        let before = self.bytes(mtu);
+        let (least, most) = (u128::from(InitialWindow::LEAST), u128::from(InitialWindow::MOST));
+        let packets = least * u128::from(rtt.as_nanos()) / u128::from(SHORT_RTT.as_nanos());
+        let packets = u8::try_from(packets.clamp(least, most)).unwrap_or(InitialWindow::MOST);
+        *self = InitialWindow { packets, follows_rtt: false };
+        self.bytes(mtu) - before
     }
 }
 
 impl Default for InitialWindow {
+    /// As RFC 9002 §7.2 recommends.
     fn default() -> Self {
-        InitialWindow(InitialWindow::LEAST)
+        InitialWindow { packets: InitialWindow::LEAST, follows_rtt: false }
     }
 }
 
@@ -188,6 +221,10 @@ impl LossWindow {
 
     /// Takes the part of an acknowledgement that slow start uses, and says what is left for congestion avoidance.
     pub(super) fn on_ack(&mut self, now: Instant, acked: &AckedBytes) -> Growth {
+        let more = self.slow_start.begin.follow(acked.latest_rtt, self.mtu);
+        if more > 0 && self.has_seen_no_congestion() {
+            self.set(self.size.saturating_add(more));
+        }
         let used = self.peak.max(self.peak_before);
         if acked.largest_sent_at >= self.round_start {
             self.round_start = now;
@@ -222,6 +259,10 @@ impl LossWindow {
         //= rfc9002/7.3.1#1
         self.set(self.size.saturating_add(allowed.min(room)));
         Growth::Avoidance(acked.bytes.saturating_sub(room))
+    }
+
+    const fn has_seen_no_congestion(&self) -> bool {
+        self.recovery_start.is_none() && self.ssthresh == u64::MAX
     }
 
     /// Whether a packet sent at that time left before the last reduction.
@@ -323,7 +364,7 @@ impl LossWindow {
         let before = self.slow_start.begin.bytes(self.mtu);
         self.mtu = mtu.max(SMALLEST_MTU);
         let after = self.slow_start.begin.bytes(self.mtu);
-        if self.recovery_start.is_none() && self.ssthresh == u64::MAX {
+        if self.has_seen_no_congestion() {
             //= rfc9002/7.2#3
             for bytes in [&mut self.size, &mut self.peak, &mut self.peak_before] {
                 *bytes = bytes.saturating_add(after).saturating_sub(before);

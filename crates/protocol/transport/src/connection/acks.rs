@@ -185,7 +185,7 @@ impl Connection {
     /// Source: RFC 9002 §6.1, §7.6, appendix A.10.
     pub(super) fn detect_losses(&mut self, now: Instant, id: SpaceId) {
         let acked_elsewhere = self.spaces.acked_sent_at_beside(id);
-        let thresholds = LossThresholds { acked_elsewhere, ..self.paths.active().loss_thresholds() };
+        let thresholds = LossThresholds { acked_elsewhere, ..self.paths.active().loss_thresholds(now) };
         let max_ack_delay = self.components.ack_frequency.peer_max_ack_delay();
         let Some((ledger, mut owners)) =
             ledger_and_owners(&mut self.components, &mut self.spaces, id, self.config.without)

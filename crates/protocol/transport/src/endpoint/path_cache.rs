@@ -116,7 +116,6 @@ fn key(addresses: &Addresses) -> Key {
 mod tests {
     use super::*;
     use core::net::SocketAddr;
-    use recovery::congestion::Losses;
 
     const LIFETIME: Duration = Duration::from_secs(60);
     /// Of second 0, with its lifetime.
@@ -124,7 +123,6 @@ mod tests {
         capacity: 400_000,
         rtt: Duration::from_millis(50),
         valid_until: Instant::from_nanos(1_060_000_000_000),
-        losses: Losses::Chance,
     };
 
     fn at(peer: &str) -> Addresses {

@@ -236,8 +236,8 @@ impl Path {
 
     /// The thresholds of loss detection.
     #[inline]
-    pub(crate) fn loss_thresholds(&self) -> LossThresholds {
-        self.reordering.widen(self.rtt.loss_thresholds())
+    pub(crate) fn loss_thresholds(&self, now: Instant) -> LossThresholds {
+        self.reordering.widen(now, self.rtt.loss_thresholds())
     }
 
     /// The window or the round-trip time has changed.

@@ -9,7 +9,7 @@ use transport::{Dir, Event, MigrateError, PreferredAddresses, StreamId, Transpor
 use wire::Side;
 
 /// Bytes of a download.
-const LEN: usize = 400_000;
+const LEN: usize = 800_000;
 
 /// Where clients move to.
 fn new_home() -> SocketAddr {

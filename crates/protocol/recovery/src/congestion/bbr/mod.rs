@@ -179,6 +179,10 @@ impl Bbr {
             self.delivery.mark_app_limited(before);
         }
         let sample = self.delivery.on_acked(now, acked);
+        let more = self.initial.follow(acked.latest_rtt, self.mtu);
+        if self.recovery_start.is_none() {
+            self.window = self.window.saturating_add(more);
+        }
         self.pace_first(self.initial.bytes(self.mtu), acked.rtt);
         self.leave_recovery(acked.largest_sent_at);
         self.note_delivery(&sample);

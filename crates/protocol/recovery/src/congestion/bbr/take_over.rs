@@ -1,11 +1,8 @@
-//! A beginning in the middle of a flow that another controller has led until now, or after its first round trip.
+//! A beginning in the middle of a flow that another controller has led until now.
 
 use super::Bbr;
 use super::state::State;
 use base::time::{Duration, Instant};
-
-/// Hundredths of a window that leave in the first round trip, where nothing else is known.
-const SLOW_START_GAIN: u64 = 200;
 
 /// What the other one has left.
 #[derive(Clone, Copy, Debug)]
@@ -33,16 +30,6 @@ impl Bbr {
             bbr.state = State::Drain;
         }
         bbr.pace_with(bbr.state.pacing_gain());
-        bbr
-    }
-
-    /// Startup after the first round trip, with that window: nothing has been measured that the model could begin with.
-    pub(in crate::congestion) fn begin(now: Instant, mtu: u16, window: u64, min_rtt: Duration) -> Bbr {
-        let mut bbr = Bbr::new(mtu);
-        bbr.window = window.max(bbr.least_window());
-        bbr.min_rtt.on_sample(now, min_rtt);
-        // As slow start does, and no faster: the path may have become another.
-        bbr.pace_first(bbr.window.saturating_mul(SLOW_START_GAIN) / State::Startup.pacing_gain(), min_rtt);
         bbr
     }
 

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::congestion::tests::link::{LinkOptions, World};
-use crate::congestion::{Algorithm, Cause, Choice, Controller};
+use crate::congestion::{Algorithm, Controller};
 
 const MTU: u16 = 1_200;
 const RTT: Duration = Duration::from_millis(50);
 const SAVED: SavedParameters =
-    SavedParameters { capacity: 400_000, rtt: RTT, valid_until: Instant::FAR_FUTURE, losses: Losses::Queues };
+    SavedParameters { capacity: 400_000, rtt: RTT, valid_until: Instant::FAR_FUTURE };
 
 /// A machine, and the window that a slow start under its orders would have.
 struct Sender {
@@ -104,7 +104,7 @@ fn a_round_trip_of_another_path_prevents_the_jump() {
         assert_eq!(sender.phase() == Phase::Unvalidated, jumps, "{rtt_ms} ms");
         assert_eq!(sender.outcome(), if jumps { Outcome::Open } else { Outcome::OtherPath }, "{rtt_ms} ms");
         assert_eq!(
-            sender.resume.saved_parameters(Losses::Queues) == Some(SavedParametersUpdate::Forget),
+            sender.resume.saved_parameters() == Some(SavedParametersUpdate::Forget),
             !jumps,
             "{rtt_ms} ms"
         );
@@ -123,7 +123,7 @@ fn nothing_jumps_before_the_initial_window_has_arrived_or_without_more_to_send()
     sender.resume.on_ack(sender.now, &last, sender.window);
     assert_eq!(sender.phase(), Phase::Reconnaissance, "no data waits");
     assert_eq!(
-        sender.resume.saved_parameters(Losses::Queues),
+        sender.resume.saved_parameters(),
         Some(SavedParametersUpdate::Unused),
         "another connection may try"
     );
@@ -233,7 +233,7 @@ fn a_retreat_halves_what_had_arrived_and_waits_for_the_rest_to_leave_the_path() 
     assert_eq!(orders.threshold, Some(40_000), "half of what had arrived by the end");
     assert_eq!((sender.phase(), sender.window), (Phase::Normal, 15_000));
     assert_eq!(
-        sender.resume.saved_parameters(Losses::Queues),
+        sender.resume.saved_parameters(),
         Some(SavedParametersUpdate::Forget),
         "no later connection tries that again"
     );
@@ -294,7 +294,7 @@ fn persistent_congestion_ends_it() {
     sender.arrive(RTT);
     sender.resume.on_persistent_congestion();
     assert_eq!((sender.phase(), sender.outcome()), (Phase::Normal, Outcome::Retreated));
-    assert_eq!(sender.resume.saved_parameters(Losses::Queues), Some(SavedParametersUpdate::Forget));
+    assert_eq!(sender.resume.saved_parameters(), Some(SavedParametersUpdate::Forget));
 }
 
 /// RFC 9959 §4.3.2: not in half of it, as slow start would.
@@ -433,48 +433,4 @@ fn after_silence_a_queue_is_heeded() {
         assert_eq!(controller.resume_report(), Report::default());
     }
     assert_eq!(Controller::new(Algorithm::Bbr, MTU).before_silence(RTT), None, "its model stays");
-}
-
-/// A controller that knows of losses by chance, after a first acknowledgement with that round trip.
-fn after_one(algorithm: Algorithm, saved: SavedParameters, rtt: Duration) -> Controller {
-    let mut controller = Controller::new(algorithm, MTU).with_resume(Some(saved), MTU);
-    let sent_at = Instant::ZERO + Duration::from_secs(1);
-    controller.on_sent(sent_at, 1_200, 1_200);
-    let acked = AckedBytes { rtt, latest_rtt: Some(rtt), ..crate::congestion::tests::acked(1_200, sent_at) };
-    controller.on_ack(sent_at + rtt, &acked);
-    controller
-}
-
-/// Deleted, a flow over a radio link could lose its beginning as CUBIC each time, or one over another path begin as BBR.
-#[test]
-fn a_flow_that_chooses_begins_as_the_last_one_ended() {
-    let lossy = SavedParameters { losses: Losses::Chance, ..SAVED };
-    let controller = after_one(Algorithm::Auto, lossy, RTT);
-    let choice = Choice { in_use: Algorithm::Bbr, cause: Some(Cause::Remembered) };
-    assert_eq!(controller.choice(), Some(choice));
-    assert_eq!(controller.window(), 32 * u64::from(MTU), "and where a known path does");
-    assert_eq!(controller.resume_report().outcome, Outcome::Exchanged);
-    for (saved, rtt) in [
-        (SAVED, RTT),
-        (lossy, RTT + RTT / 3),
-        (lossy, RTT * 2 / 3),
-        (SavedParameters { valid_until: Instant::ZERO, ..lossy }, RTT),
-    ] {
-        assert_eq!(after_one(Algorithm::Auto, saved, rtt).in_use(), Algorithm::Cubic, "{saved:?}, {rtt:?}");
-    }
-    for fixed in [Algorithm::Cubic, Algorithm::Prague] {
-        assert_eq!(after_one(fixed, lossy, RTT).in_use(), fixed);
-    }
-}
-
-/// Deleted, a round trip that shrinks to the remembered one in the midst of a flow could make it begin anew.
-#[test]
-fn the_remembered_losses_are_expected_in_the_first_rounds_only() {
-    let mut sender = Sender::new(Some(SavedParameters { losses: Losses::Chance, ..SAVED }));
-    for _ in 0..ROUNDS_TO_CONFIRM {
-        sender.arrive(RTT * 2);
-        assert!(!sender.resume.expects_chance(sender.now));
-    }
-    sender.arrive(RTT);
-    assert!(!sender.resume.expects_chance(sender.now));
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::connection::PathSummary;
 use crate::{Algorithm, Switch};
-use recovery::congestion::{Losses, ResumeReport, SavedParameters, SavedParametersUpdate};
+use recovery::congestion::{ResumeReport, SavedParameters, SavedParametersUpdate};
 
 /// A client on its way to a server that knows the path; the first packets have arrived.
 fn accepted() -> Pair {
@@ -25,7 +25,6 @@ fn leave(pair: &mut Pair, path: Addresses, recalled: Option<Addresses>) {
         capacity: 400_000,
         rtt: Duration::from_millis(2),
         valid_until: Instant::FAR_FUTURE,
-        losses: Losses::Queues,
     };
     pair.server.endpoint.learn(&PathSummary {
         addresses: path,
