@@ -9,8 +9,8 @@
 //! A client that can go back to a path that it has left does not ask: a server to which the proof of the new address has not come sends
 //! little, and questions without an answer would take the client back.
 //!
-//! A client that sends does not ask: its window is full of what is lost. The server asks for it, even if it has announced limits whose
-//! acknowledgement is missing.
+//! A client that sends does not ask: its window is full of what is lost. The server asks for it. Both ask even if they have announced limits
+//! whose acknowledgement is missing: probes for these become as rare as the sender's.
 //!
 //! Rejected: to ask whenever something is awaited and nothing comes. A stream of events would bring a PING for each of them.
 

@@ -242,7 +242,10 @@ impl Connection {
         let (cut_off, received) = (&self.timers.cut_off, self.received());
         let is_asking = cut_off.is_asking(received);
         let waits = match self.side {
-            Side::Client => self.components.streams.awaits_answers() && (is_asking || !self.timers.asked),
+            Side::Client => {
+                let streams = &self.components.streams;
+                streams.awaits_answers() && (is_asking || !self.timers.asked || streams.retained() == 0)
+            }
             Side::Server => (is_asking || cut_off.is_transfer(received)) && self.components.lanes.is_none(),
         };
         let may_ask = waits

@@ -69,6 +69,18 @@ fn a_client_that_is_cut_off_asks_and_asks_more_rarely() {
     assert!(later <= 10, "{later} packets in another minute");
 }
 
+/// Deleted, a limit that the client announced just before the path ended would leave it to its probes, which double: a download of a megabyte that
+/// five seconds cut off went on 0.9 s later.
+#[test]
+fn a_client_that_has_something_outstanding_but_content_asks_as_well() {
+    let mut pair = patient();
+    answer(&mut pair, 60_000);
+    pair.client().components.control_frames.ping();
+    unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(2));
+    let sent = unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(8));
+    assert!((10..=25).contains(&sent), "{sent} packets from 2 to 10 s");
+}
+
 /// The client has begun to send something of this size, and a part of it has arrived.
 fn a_part_of_an_upload(pair: &mut Pair, len: usize) {
     let id = pair.client().open(Dir::Bidi).expect("stream");
