@@ -237,7 +237,9 @@ const PAGE: u64 = 600_000;
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
 
 /// Links and their losses, and what they have become by the second visit.
-const LOSSY_VISITS: [(Lossy, Lossy); 6] = [
+const LOSSY_VISITS: [(Lossy, Lossy); 8] = [
+    (((100, 40, 1.0), single(0)), ((100, 40, 1.0), single(0))),
+    (((100, 150, 1.0), single(0)), ((100, 150, 1.0), single(0))),
     (((100, 40, 1.0), single(30_000)), ((100, 40, 1.0), single(30_000))),
     (((10, 150, 1.0), single(30_000)), ((10, 150, 1.0), single(30_000))),
     (((100, 40, 1.0), single(30_000)), ((100, 40, 1.0), single(0))),
@@ -246,7 +248,7 @@ const LOSSY_VISITS: [(Lossy, Lossy); 6] = [
     (((100, 40, 1.0), in_runs(30_000, 4)), ((100, 40, 1.0), in_runs(30_000, 4))),
 ];
 
-/// Deleted, a jump could cost more where packets are lost than it gains, or where none are any more.
+/// After a page. Deleted, a jump could cost more than it gains where packets are lost, where none are any more, or where a page has shown little.
 #[test]
 fn memory_costs_little_where_packets_are_lost() {
     let mut bad = Vec::new();

@@ -52,6 +52,8 @@ const LARGEST_BEGINNING: u64 = 32;
 const BEGINNING_DIVISOR: u64 = 4;
 /// The part of the remembered capacity that is tried. Source: RFC 9959, setting the jump_cwnd.
 const JUMP_DIVISOR: u64 = 2;
+/// A jump to less than so many windows is not made: slow start is there a round trip later, and goes on, while it ends after a jump.
+const WORTHWHILE_JUMP: u64 = 2;
 /// A round trip of this part of the remembered one or less is another path's. Source: RFC 9959, minimum RTT too small.
 const RTT_DIVISOR: u64 = 2;
 /// And so is one of more than this many times the remembered one. Source: RFC 9959, examples, note 2.
@@ -441,7 +443,7 @@ impl Resume {
         }
         //= rfc9959/3.3#1
         let jump = (saved.capacity / JUMP_DIVISOR).min(MAX_JUMP);
-        if jump <= window || min < SHORTEST_RTT {
+        if jump <= window * WORTHWHILE_JUMP || min < SHORTEST_RTT {
             return self.finish(Outcome::NoGain);
         }
         if acked.app_limited {
