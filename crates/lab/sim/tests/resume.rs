@@ -237,7 +237,7 @@ const PAGE: u64 = 600_000;
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
 
 /// Links and their losses, and what they have become by the second visit.
-const LOSSY_VISITS: [(Lossy, Lossy); 8] = [
+const PAGE_VISITS: [(Lossy, Lossy); 8] = [
     (((100, 40, 1.0), single(0)), ((100, 40, 1.0), single(0))),
     (((100, 150, 1.0), single(0)), ((100, 150, 1.0), single(0))),
     (((100, 40, 1.0), single(30_000)), ((100, 40, 1.0), single(30_000))),
@@ -248,11 +248,11 @@ const LOSSY_VISITS: [(Lossy, Lossy); 8] = [
     (((100, 40, 1.0), in_runs(30_000, 4)), ((100, 40, 1.0), in_runs(30_000, 4))),
 ];
 
-/// After a page. Deleted, a jump could cost more than it gains where packets are lost, where none are any more, or where a page has shown little.
+/// Deleted, a jump could cost more than it gains where packets are lost, where none are any more, or where a page has shown little.
 #[test]
-fn memory_costs_little_where_packets_are_lost() {
+fn memory_costs_little_after_a_page() {
     let mut bad = Vec::new();
-    for (before, now) in LOSSY_VISITS {
+    for (before, now) in PAGE_VISITS {
         let ratios = [30_000, PAGE, SMALL].map(|bytes| second_page(before, now, bytes));
         println!("{before:?} {now:?}: {ratios:.3?}");
         if ratios.iter().any(|ratio| *ratio > 1.02) {

@@ -114,9 +114,9 @@ impl Reordering {
     #[inline]
     pub fn widen(&self, now: Instant, thresholds: LossThresholds) -> LossThresholds {
         let mut delay = thresholds.delay;
-        let round_trip = delay * FIRST_PART / (FIRST_PART + 1);
+        let round_trip = || delay * FIRST_PART / (FIRST_PART + 1);
         if self.first == FirstLosses::Doubtful {
-            let half = round_trip / 2;
+            let half = round_trip() / 2;
             let is_young =
                 thresholds.persistent_from.is_some_and(|from| self.recovered_at <= from + half * YOUNG);
             if is_young && now < self.recovered_at + half {
@@ -124,6 +124,7 @@ impl Reordering {
             }
         }
         if !self.late.is_zero() {
+            let round_trip = round_trip();
             // RFC 8985 §7.1: no more than a round trip longer.
             delay = delay.max(round_trip + self.late.min(round_trip));
         }

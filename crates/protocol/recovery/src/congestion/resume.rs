@@ -104,7 +104,7 @@ pub enum Outcome {
     OtherPath,
     /// CongestionEvent before the jump: none took place.
     Congested,
-    /// The window had grown as far by itself: no jump.
+    /// The window had grown as far by itself, or nearly: no jump.
     NoGain,
     /// What was remembered became too old before there was enough to send: no jump.
     Expired,
