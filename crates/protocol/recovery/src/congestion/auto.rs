@@ -31,7 +31,9 @@
 //! Packets that come late look like such losses. Once all of a recovery have arrived (`auto/doubt.rs`), what they spoke for is taken back; and if
 //! BBR is in use because of them, CUBIC goes on where it was.
 //!
-//! Each return to CUBIC doubles the evidence that the next change to BBR needs, so that a path which fits neither rule sees few changes.
+//! Each return to CUBIC multiplies the evidence that the next change to BBR needs, so that a path which fits neither rule sees few changes.
+//! Flows of BBR's that share a link which loses by chance take one another's queue for the cause, and return one after the other. So after a
+//! return losses at rest are weighed by how few packets are at rest, too (`auto/rest.rs`).
 //! All is integer arithmetic over what an acknowledgement tells anyway; a flow with a fixed controller has no judge.
 //!
 //! Rejected: loss rates (a policer and a radio link have the same), the rate of delivery as BBR measures it (a log of departures
@@ -40,11 +42,13 @@
 //! docs/decisions/023-congestion-auto.md
 
 mod doubt;
+mod rest;
 
 use super::cubic::Cubic;
 use super::events::{AckedBytes, CongestionEvent};
 use base::time::{Duration, Instant};
 use doubt::Doubt;
+use rest::AtRest;
 
 /// A round trip that is longer than the shortest by less than such a part of it, or than a millisecond, holds no queue.
 const FREE_PART: u64 = 16;
@@ -52,6 +56,8 @@ const FREE_PART: u64 = 16;
 const LEAST_QUEUE: Duration = Duration::from_millis(1);
 /// What is called one on paths of any length: queues that drop early let 5 ms wait. Source: RFC 8289 §4.4; RFC 8033 §4.2 has 15.
 const MOST_FREE: Duration = Duration::from_millis(4);
+/// Packets are at rest that wait no longer: half of what queues that drop early let wait.
+const MOST_AT_REST: Duration = Duration::from_micros(2_500);
 /// Waits that differ by less are the same: the wake-ups of both ends are in them.
 const SAME: Duration = Duration::from_millis(2);
 /// So long a wait is no late wake-up of an end.
@@ -212,6 +218,8 @@ pub(super) struct Judge {
     /// The window before CUBIC's last reduction.
     before: u64,
     doubt: Doubt,
+    /// Since CUBIC came back after losses, nothing before.
+    at_rest: AtRest,
 }
 
 impl Judge {
@@ -236,6 +244,7 @@ impl Judge {
             deep_rounds: FIRST_DEEP_ROUNDS,
             before: 0,
             doubt: Doubt::new(),
+            at_rest: AtRest::new(),
         }
     }
 
@@ -287,9 +296,16 @@ impl Judge {
             self.empty_at = now;
         }
         self.was_bound |= !acked.app_limited;
+        let has_returned = self.stage == Stage::Cubic && self.needed > FIRST_NEEDED;
+        if has_returned {
+            self.at_rest.on_acked(acked.packets, self.is_at_rest(rtt));
+        }
         if core::mem::take(&mut self.has_lost) && self.min_rtt >= LEAST_QUEUE {
             let step = self.weigh_loss(rtt, now.saturating_since(self.empty_at) > STANDING.max(acked.rtt));
             self.of_round = self.of_round.saturating_add(step);
+            if has_returned {
+                self.at_rest.on_lost(self.is_at_rest(rtt));
+            }
         }
         of_round.or_else(|| self.judge_losses())
     }
@@ -298,6 +314,7 @@ impl Judge {
     #[cold]
     fn on_spurious(&mut self, acked: &AckedBytes) -> bool {
         let Some((score, is_first)) = self.doubt.on_spurious(acked) else { return false };
+        self.at_rest.forget_losses();
         (self.score, self.of_round) = (score, 0);
         (self.has_lost, self.is_first) = (false, is_first);
         self.doubt.has_suspended()
@@ -346,6 +363,11 @@ impl Judge {
         rtt.saturating_sub(self.min_rtt) <= (self.min_rtt / FREE_PART).max(LEAST_QUEUE)
     }
 
+    /// Nothing waits, not even as little as at a queue that drops early.
+    fn is_at_rest(&self, rtt: Duration) -> bool {
+        rtt.saturating_sub(self.min_rtt) <= MOST_AT_REST && self.is_empty(rtt)
+    }
+
     /// Far from as long as the longest of late.
     fn is_free(&self, rtt: Duration) -> bool {
         let (wait, longest) = (rtt.saturating_sub(self.min_rtt), self.longest.saturating_sub(self.min_rtt));
@@ -362,8 +384,11 @@ impl Judge {
         match self.stage {
             // A client that says little but what it has received has no use for a model of the path. What is lost before the flow has more to
             // send, in the handshake say, counts once it has: CUBIC's slow start is over by it.
-            Stage::Cubic => (self.was_bound && self.score.saturating_add(self.of_round) >= self.needed)
-                .then_some(Cause::RandomLoss),
+            Stage::Cubic => {
+                let is_chance = self.score.saturating_add(self.of_round) >= self.needed;
+                (self.was_bound && (is_chance || self.at_rest.are_losses_chance()))
+                    .then_some(Cause::RandomLoss)
+            }
             Stage::Bbr(_, known) => {
                 (self.min_rtt + known / SHORTER_PART + LEAST_QUEUE < known).then_some(Cause::ShorterRoundTrip)
             }
@@ -378,6 +403,7 @@ impl Judge {
             Stage::Bbr(..) => (of_round.clamp(-1, AT_REST), DISPROOF),
         };
         self.score = self.score.saturating_add(step).clamp(least, MOST_SCORE.max(self.needed));
+        self.at_rest.on_round();
         let shortest = core::mem::replace(&mut self.round_min, Duration::MAX);
         self.longest = self.longest.saturating_sub(self.longest.saturating_sub(self.min_rtt) / ROUNDS);
         if shortest == Duration::MAX {
@@ -417,6 +443,7 @@ impl Judge {
             return;
         }
         (self.score, self.of_round) = (0, 0);
+        self.at_rest = AtRest::new();
         if cause != Cause::RandomLoss {
             self.doubt.end();
         }

@@ -61,7 +61,7 @@ impl Flow {
 
 #[test]
 fn a_judge_is_as_large_as_decision_023_says() {
-    assert_eq!(size_of::<Judge>(), 168);
+    assert_eq!(size_of::<Judge>(), 184);
 }
 
 /// Deleted, a page would be half there before slow start goes on that one loss has ended.
@@ -288,6 +288,39 @@ fn losses_at_a_queue_bring_cubic_back_and_each_return_needs_more() {
     assert_eq!(flow.round((MIN, MIN * 2), &[]), Some(Cause::QueueLoss));
     assert_eq!(flow.round((MIN, MIN), &[0, 1, 2]), None);
     assert_eq!(flow.round((MIN, MIN), &[0]), Some(Cause::RandomLoss));
+}
+
+/// A flow that losses at a queue have made CUBIC again, and what becomes of it in 200 rounds that wait so long in turn, of which those that wait at
+/// most so long lose a packet, and those that wait 12 ms.
+fn after_a_return(waits: &[u64], most: u64) -> Option<Cause> {
+    let mut flow = Flow::new();
+    flow.round((MIN, MIN), &[]);
+    assert_eq!(flow.round((MIN, MIN), &[3]), Some(Cause::RandomLoss));
+    assert!((0..40).any(|_| flow.round((MIN, MIN * 2), &[9]) == Some(Cause::QueueLoss)));
+    let rounds = waits.iter().cycle().take(200);
+    let mut changes = rounds.map(|&wait| {
+        let lost: &[u64] = if wait == 12 || wait <= most { &[5] } else { &[] };
+        flow.round((MIN + wait, MIN + wait), lost)
+    });
+    changes.find_map(|change| change)
+}
+
+/// Deleted, of several flows that share a link which loses by chance one would be BBR and take most of it.
+#[test]
+fn losses_at_rest_outweigh_those_beside_a_queue_of_others() {
+    let eighth = [12, 12, 12, 12, 12, 6, 0, 6];
+    assert_eq!(after_a_return(&eighth, 0), Some(Cause::RandomLoss));
+    let mut none = eighth;
+    none[6] = 3;
+    assert_eq!(after_a_return(&eighth, 6), Some(Cause::RandomLoss), "what waits less is lost as well");
+    assert_eq!(after_a_return(&none, 3), None, "a queue that drops early lets wait as long");
+}
+
+#[test]
+fn losses_at_rest_say_nothing_where_hardly_a_packet_is_at_rest() {
+    let mut waits = [12; 20];
+    waits[19] = 0;
+    assert_eq!(after_a_return(&waits, 0), None);
 }
 
 /// A flow that begins while others keep the queue full knows no better.
