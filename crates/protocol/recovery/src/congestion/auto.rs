@@ -218,7 +218,7 @@ pub(super) struct Judge {
     /// The window before CUBIC's last reduction.
     before: u64,
     doubt: Doubt,
-    /// Since CUBIC came back after losses, nothing before.
+    /// Since CUBIC took the place of BBR that chance had chosen; nothing before.
     at_rest: AtRest,
 }
 
@@ -296,7 +296,7 @@ impl Judge {
             self.empty_at = now;
         }
         self.was_bound |= !acked.app_limited;
-        let has_returned = self.stage == Stage::Cubic && self.needed > FIRST_NEEDED;
+        let has_returned = self.has_returned();
         if has_returned {
             self.at_rest.on_acked(acked.packets, self.is_at_rest(rtt));
         }
@@ -361,6 +361,11 @@ impl Judge {
     /// Hardly longer than the shortest.
     fn is_empty(&self, rtt: Duration) -> bool {
         rtt.saturating_sub(self.min_rtt) <= (self.min_rtt / FREE_PART).max(LEAST_QUEUE)
+    }
+
+    /// CUBIC is in use, and has once been BBR by losses that did not prove to be chance's.
+    fn has_returned(&self) -> bool {
+        self.stage == Stage::Cubic && self.needed > FIRST_NEEDED
     }
 
     /// Nothing waits, not even as little as at a queue that drops early.

@@ -1,4 +1,4 @@
-//! Losses at rest, after losses that seemed a queue's have made CUBIC of BBR.
+//! Losses at rest, after losses at a queue or a shorter round trip have made CUBIC of BBR that chance had chosen.
 //!
 //! A packet is at rest if hardly anything waits when it is acknowledged. Chance loses the same share of packets whatever waits; a queue
 //! loses hardly any while nothing waits. Where a flow of BBR's keeps the queue of a link that loses by chance, few packets are at rest, so
@@ -61,7 +61,7 @@ impl AtRest {
         self.evidence >= NEEDED && self.share >= LEAST_SHARE
     }
 
-    /// The losses were none.
+    /// Some losses were none. Which of them spoke at rest is not known, so all are forgotten.
     pub(super) fn forget_losses(&mut self) {
         self.evidence = 0;
     }

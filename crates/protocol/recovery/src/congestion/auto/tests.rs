@@ -290,19 +290,25 @@ fn losses_at_a_queue_bring_cubic_back_and_each_return_needs_more() {
     assert_eq!(flow.round((MIN, MIN), &[0]), Some(Cause::RandomLoss));
 }
 
-/// A flow that losses at a queue have made CUBIC again, and what becomes of it in 200 rounds that wait so long in turn, of which those that wait at
-/// most so long lose a packet, and those that wait 12 ms.
+/// What becomes of a flow that has returned in 200 rounds that wait so long in turn. Those lose a packet that wait at most so long, and those
+/// that wait 12 ms.
 fn after_a_return(waits: &[u64], most: u64) -> Option<Cause> {
-    let mut flow = Flow::new();
-    flow.round((MIN, MIN), &[]);
-    assert_eq!(flow.round((MIN, MIN), &[3]), Some(Cause::RandomLoss));
-    assert!((0..40).any(|_| flow.round((MIN, MIN * 2), &[9]) == Some(Cause::QueueLoss)));
+    let mut flow = returned();
     let rounds = waits.iter().cycle().take(200);
     let mut changes = rounds.map(|&wait| {
         let lost: &[u64] = if wait == 12 || wait <= most { &[5] } else { &[] };
         flow.round((MIN + wait, MIN + wait), lost)
     });
     changes.find_map(|change| change)
+}
+
+/// A flow that losses at a queue have made CUBIC again.
+fn returned() -> Flow {
+    let mut flow = Flow::new();
+    flow.round((MIN, MIN), &[]);
+    assert_eq!(flow.round((MIN, MIN), &[3]), Some(Cause::RandomLoss));
+    assert!((0..40).any(|_| flow.round((MIN, MIN * 2), &[9]) == Some(Cause::QueueLoss)));
+    flow
 }
 
 /// Deleted, of several flows that share a link which loses by chance one would be BBR and take most of it.
@@ -321,6 +327,29 @@ fn losses_at_rest_say_nothing_where_hardly_a_packet_is_at_rest() {
     let mut waits = [12; 20];
     waits[19] = 0;
     assert_eq!(after_a_return(&waits, 0), None);
+}
+
+/// Deleted, a sixteenth of 100 ms would be rest, which is more than CoDel lets wait.
+#[test]
+fn what_waits_as_at_a_queue_that_drops_early_is_not_at_rest_on_a_long_path() {
+    let judge = Judge { min_rtt: Duration::from_millis(100), ..Judge::new() };
+    assert!(judge.is_at_rest(Duration::from_millis(102)));
+    assert!(!judge.is_at_rest(Duration::from_millis(103)));
+    assert!(judge.is_empty(Duration::from_millis(103)));
+}
+
+/// Deleted, packets that come late would be losses at rest.
+#[test]
+fn losses_at_rest_that_prove_to_be_none_are_forgotten() {
+    let mut flow = returned();
+    for wait in [12, 12, 12, 12, 12, 6, 0, 6].into_iter().cycle().take(200) {
+        let sent_at = flow.now;
+        let lost: &[u64] = if wait == 0 { &[5] } else { &[] };
+        assert_eq!(flow.round((MIN + wait, MIN + wait), lost), None);
+        if wait == 0 {
+            flow.arrive(sent_at, 1);
+        }
+    }
 }
 
 /// A flow that begins while others keep the queue full knows no better.
