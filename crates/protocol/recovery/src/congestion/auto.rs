@@ -98,7 +98,8 @@ const FIRST_DEEP_ROUNDS: u32 = 8;
 const MOST_DEEP_ROUNDS: u32 = 1_024;
 /// Rounds in a row in which packets wait as long as they travel, although BBR is in use: others fill the queue.
 const CROWDED_ROUNDS: u32 = 16;
-/// A round trip is shorter than the shortest that was known when BBR was chosen if such a part of it is missing.
+/// A round trip is shorter than the shortest that was known when BBR was chosen if such a part of it is missing and a millisecond, [`MOST_FREE`] at
+/// least: in jitter the shortest of all takes long to be found.
 const SHORTER_PART: u64 = 8;
 
 /// Why a controller is in use.
@@ -395,7 +396,8 @@ impl Judge {
                     .then_some(Cause::RandomLoss)
             }
             Stage::Bbr(_, known) => {
-                (self.min_rtt + known / SHORTER_PART + LEAST_QUEUE < known).then_some(Cause::ShorterRoundTrip)
+                let least = (known / SHORTER_PART + LEAST_QUEUE).max(MOST_FREE);
+                (self.min_rtt + least < known).then_some(Cause::ShorterRoundTrip)
             }
         }
     }

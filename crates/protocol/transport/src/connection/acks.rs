@@ -91,7 +91,9 @@ impl Connection {
         // One request holds for all lanes: that of the home lane.
         if self.components.lanes.as_ref().is_none_or(|lanes| lanes.current == lanes.home) {
             let wanted = Wanted { packet_size: path.max_packet_size, span: path.pacer.savings().span };
-            self.components.ack_frequency.on_path_state(&path.congestion, &path.rtt, wanted);
+            let ack_frequency = &mut self.components.ack_frequency;
+            ack_frequency.on_acknowledged(now, outcome.packets, &path.rtt);
+            ack_frequency.on_path_state(now, &path.congestion, &path.rtt, wanted);
         }
         self.handshake.on_ack(id);
         //= rfc9002/6.2.1#4
@@ -236,6 +238,7 @@ impl Connection {
         let path = self.paths.active_mut();
         path.ecn.on_lost(outcome.ect);
         let Some(sign) = CongestionEvent::of_losses(outcome) else { return };
+        self.components.ack_frequency.on_losses(now, &path.rtt);
         path.reordering.on_losses(now, path.rtt.smoothed());
         let silence = outcome.persistent_span.filter(|span| *span >= path.rtt.smoothed());
         let before = silence.and_then(|_| path.congestion.before_silence(path.rtt.min()));

@@ -12,7 +12,7 @@ const ROUNDS: u32 = 64;
 /// The least share with which losses at rest are evidence: PIE and round trips of 100 ms have half of that.
 const LEAST_SHARE: u32 = ONE / 12;
 /// Losses at rest that make BBR of CUBIC, beyond what others take away.
-const NEEDED: u32 = 3 * ONE;
+const NEEDED: u32 = 2 * ONE;
 
 /// What is known of packets and losses at rest.
 #[derive(Clone, Copy, Debug)]

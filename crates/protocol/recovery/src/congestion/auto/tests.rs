@@ -362,6 +362,16 @@ fn a_shorter_round_trip_voids_the_evidence() {
     assert_eq!(flow.round((MIN, MIN), &[]), Some(Cause::ShorterRoundTrip));
 }
 
+/// Deleted, jitter of a few milliseconds on a short path would make CUBIC of BBR as soon as it lets a packet through.
+#[test]
+fn a_round_trip_that_is_shorter_by_less_than_a_queue_voids_nothing() {
+    let mut flow = Flow::new();
+    flow.round((12, 12), &[]);
+    assert_eq!(flow.round((12, 12), &[3]), Some(Cause::RandomLoss));
+    assert_eq!(flow.round((8, 12), &[]), None);
+    assert_eq!(flow.round((7, 12), &[]), Some(Cause::ShorterRoundTrip));
+}
+
 #[test]
 fn a_deep_queue_speaks_for_bbr_unless_others_fill_it() {
     let mut flow = Flow::new();

@@ -4,7 +4,10 @@
 //! asks. We ask for four acknowledgements a window, by count and by time, and for eight if the window is small, but never
 //! for one in more than 64 packets or later than 25 ms. In slow start it is sixteen a window, because HyStart++ wants eight
 //! samples of the round trip a round. It is eight as well where packets hardly wait and the window is what holds the flow back: the receiver keeps
-//! half of an acknowledgement's packets to itself on average, an eighth of the window with four, which a queue makes up for that is as long. Where the worker has many connections and wants to be woken seldom, it is as
+//! half of an acknowledgement's packets to itself on average, an eighth of the window with four, which a queue makes up for that is as long. For 32 round trips
+//! after a loss it is as often as the peer's timer is good for, sixteen times a window and a round trip at most: where packets are lost
+//! acknowledgements are, too, and a run of losses takes all of a window's if these are eight. The same follows an ACK frame that acknowledges more
+//! than twice what was asked for: others before it are missing. Where the worker has many connections and wants to be woken seldom, it is as
 //! rarely as that, but twice a window, whatever its
 //! size and however late: the window opens by what is acknowledged, so that acknowledgements are as rare as trains are long. What is
 //! asked for holds until the count, the delay or the round trip has doubled or halved; there is one request on its way at most.
@@ -26,7 +29,7 @@ use crate::builder::PacketBuilder;
 use crate::config::{Switch, TransportConfig};
 use crate::error::TransportError;
 use crate::sent::SentFrame;
-use base::time::Duration;
+use base::time::{Duration, Instant};
 use recovery::ack::{AckPolicy, Chooser};
 use recovery::congestion::{Algorithm, Controller};
 use recovery::rtt::{PACKET_THRESHOLD, Rtt};
@@ -45,12 +48,14 @@ const DEFAULT_MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 const PARTS: u64 = 4;
 /// The same for a worker that wants to be woken seldom.
 const LEAST_PARTS: u64 = 2;
-/// Acknowledgements a window in slow start: twice what HyStart++ needs a round. Source: RFC 9406 §4.3.
-const SLOW_START_PARTS: u64 = 16;
+/// Acknowledgements a window in slow start, twice what HyStart++ needs a round, and after losses. Source: RFC 9406 §4.3.
+const MOST_PARTS: u64 = 16;
 /// The same for a window of less than this many packets, or one that fills no queue: it is short of every round trip that is prolonged, and there is
 /// little to save.
 const SMALL_WINDOW_PARTS: u64 = 8;
 const FEW: u64 = 64;
+/// So many round trips after a loss another one is expected.
+const LOSSY_ROUNDS: u64 = 32;
 /// Fewer packets than this for one acknowledgement are not worth a first request.
 const WORTHWHILE: u64 = 4;
 /// At least and at most this many ack-eliciting packets for one acknowledgement.
@@ -68,6 +73,18 @@ pub(crate) struct Wanted {
     pub(crate) span: Duration,
 }
 
+/// A window of the flow, and the path.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    /// Packets of the window.
+    window: u64,
+    /// The window is acknowledged in so many parts at least.
+    parts: u64,
+    /// Packets or acknowledgements were lost of late.
+    is_lossy: bool,
+    rtt: Duration,
+}
+
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Terms {
@@ -80,11 +97,12 @@ struct Terms {
 }
 
 impl Terms {
-    /// What suits a window of this many packets, acknowledged in `parts` at least, of a peer that cannot wait for less than `floor`, and a
-    /// worker that wants to be woken once in `span`.
-    fn of(window: u64, parts: u64, rtt: Duration, [floor, span]: [Duration; 2]) -> Terms {
+    /// What suits this flow, a peer that cannot wait for less than `floor`, and a worker that wants to be woken once in `span`.
+    fn of(Flow { window, parts, is_lossy, rtt }: Flow, [floor, span]: [Duration; 2]) -> Terms {
         //= ack-frequency/4#3
         let usual = if window < FEW { SMALL_WINDOW_PARTS } else { PARTS };
+        let finest = rtt.as_nanos().checked_div(floor.as_nanos()).unwrap_or(MOST_PARTS);
+        let usual = if is_lossy { finest.clamp(usual, MOST_PARTS) } else { usual };
         let of_span = rtt.as_nanos().checked_div(span.as_nanos()).unwrap_or(usual);
         let of_rtt = of_span.clamp(LEAST_PARTS, usual);
         let delay = (rtt / of_rtt).min(LONGEST.max(span)).max(floor);
@@ -160,6 +178,8 @@ struct OwnRequests {
     next_sequence: u64,
     /// What was asked for was for another path.
     is_stale: bool,
+    /// Losses are expected until then.
+    lossy_until: Instant,
 }
 
 impl OwnRequests {
@@ -249,19 +269,40 @@ impl AckFrequency {
         }
     }
 
+    /// Packets of the active path were lost.
+    pub(crate) fn on_losses(&mut self, now: Instant, rtt: &Rtt) {
+        if let Some(ours) = &mut self.ours {
+            ours.lossy_until = now + rtt.smoothed() * LOSSY_ROUNDS;
+        }
+    }
+
+    /// An ACK frame has acknowledged so many packets. Where it is more than twice what was asked for, others before it are missing.
+    #[inline]
+    pub(crate) fn on_acknowledged(&mut self, now: Instant, packets: u64, rtt: &Rtt) {
+        if self.ours.as_ref().is_some_and(|ours| packets > ours.asked.every * 2) {
+            self.on_losses(now, rtt);
+        }
+    }
+
+    /// Whether more losses are expected.
+    fn is_lossy(&self, now: Instant) -> bool {
+        self.ours.as_ref().is_some_and(|ours| now < ours.lossy_until)
+    }
+
     /// The window or the round trip of the active path may have changed.
     #[inline]
-    pub(crate) fn on_path_state(&mut self, congestion: &Controller, rtt: &Rtt, wanted: Wanted) {
+    pub(crate) fn on_path_state(&mut self, now: Instant, congestion: &Controller, rtt: &Rtt, wanted: Wanted) {
         let Some(floor) = self.floor.filter(|_| self.request().is_none()) else { return };
         let window = congestion.window() / u64::from(wanted.packet_size.max(1));
+        let is_lossy = self.is_lossy(now);
         let parts = if congestion.is_in_slow_start() {
-            SLOW_START_PARTS
+            MOST_PARTS
         } else if wanted.span.is_zero() && congestion.in_use() != Algorithm::Bbr && waits_hardly(rtt, floor) {
             SMALL_WINDOW_PARTS
         } else {
             LEAST_PARTS
         };
-        self.consider(Terms::of(window, parts, rtt.smoothed(), [floor, wanted.span]));
+        self.consider(Terms::of(Flow { window, parts, is_lossy, rtt: rtt.smoothed() }, [floor, wanted.span]));
     }
 
     fn consider(&mut self, terms: Terms) {
@@ -274,8 +315,13 @@ impl AckFrequency {
 
     #[cold]
     fn ask_first(&mut self, terms: Terms) {
-        let mut ours =
-            OwnRequests { asked: terms, request: Announce::Idle, next_sequence: 0, is_stale: false };
+        let mut ours = OwnRequests {
+            asked: terms,
+            request: Announce::Idle,
+            next_sequence: 0,
+            is_stale: false,
+            lossy_until: Instant::ZERO,
+        };
         ours.ask(terms);
         self.ours = Some(Box::new(ours));
     }

@@ -159,8 +159,8 @@ fn up(rtt: Duration, megabits: u64, loses_every: Option<u64>) -> Link {
 }
 
 /// Losses are to be found about as fast as with an acknowledgement for every second packet: by the reordering threshold.
-/// The window is small here, so that there is little to save, and much to lose: it is CUBIC's, since auto would become BBR. It begins with
-/// ten packets: with 14 to 19 the first loss falls where hardly less is asked for, ever.
+/// The window is small here, so that there is nothing to save, and much to lose: it is CUBIC's, since auto would become BBR. After each loss
+/// as many are asked for as others send, and none is late.
 #[test]
 fn losses_are_found_without_waiting_for_the_count_or_the_delay() {
     let links = || [up(MS * 20, 50, Some(211)), up(MS * 20, 50, None)];
@@ -173,8 +173,8 @@ fn losses_are_found_without_waiting_for_the_count_or_the_delay() {
     let tenth = upload(cubic(Switch::Off), 10_000_000, links());
     let asked = upload(cubic(Switch::On), 10_000_000, links());
     println!("one in 211 lost\n  every second {plain:?}\n  every tenth  {tenth:?}\n  as asked     {asked:?}");
-    assert!(asked.answers * 10 < plain.answers * 8, "{asked:?} {plain:?}");
-    assert!(asked.megabits > plain.megabits * 0.97, "{asked:?} {plain:?}");
+    assert!(asked.answers * 10 < plain.answers * 12, "{asked:?} {plain:?}");
+    assert!(asked.megabits > plain.megabits * 0.99, "{asked:?} {plain:?}");
     assert!(tenth.megabits > plain.megabits * 0.95, "such a path is not steady: {tenth:?} {plain:?}");
     assert!(asked.probe_timeouts == 0 && asked.lost > 20, "{asked:?}");
 }

@@ -86,7 +86,7 @@ fn make_want(name: &str, pair: &mut Pair) {
             // A window of this many packets is worth a request.
             let path = client.paths.active();
             let wanted = Wanted { packet_size: 1, span: Duration::ZERO };
-            client.components.ack_frequency.on_path_state(&path.congestion, &path.rtt, wanted);
+            client.components.ack_frequency.on_path_state(Instant::ZERO, &path.congestion, &path.rtt, wanted);
         }
         "RETIRE_CONNECTION_ID" => assert!(client.components.peer_cids.switch()),
         "NEW_CONNECTION_ID" => {

@@ -15,8 +15,13 @@ fn negotiated() -> AckFrequency {
     ours
 }
 
+/// A flow whose window holds nothing back, over a path that loses nothing.
+fn steady(window: u64, rtt_ms: u64) -> Flow {
+    Flow { window, parts: LEAST_PARTS, is_lossy: false, rtt: MS * rtt_ms }
+}
+
 fn window(packets: u64, rtt_ms: u64) -> Terms {
-    Terms::of(packets, LEAST_PARTS, MS * rtt_ms, [MS, Duration::ZERO])
+    Terms::of(steady(packets, rtt_ms), [MS, Duration::ZERO])
 }
 
 /// Writes what is owed; how many ACK_FREQUENCY frames that were.
@@ -39,22 +44,28 @@ fn asks(sequence: u64, delay_us: u64) -> frame::AckFrequency {
 /// draft §8.1: too few acknowledgements starve the window, too many are what the extension is to spare us.
 #[test]
 fn what_is_asked_for_follows_window_and_round_trip_within_bounds() {
-    for (packets, parts, rtt_ms, every, delay_ms, reordering) in [
-        (100, LEAST_PARTS, 20, 25, 5, 3),
-        (100, SLOW_START_PARTS, 32, 6, 8, 3),
-        (100_000, LEAST_PARTS, 1_000, 64, 25, 3),
-        (63, LEAST_PARTS, 32, 7, 4, 3),
-        (2, LEAST_PARTS, 4, 2, 1, 3),
-        (0, LEAST_PARTS, 0, 2, 1, 1),
+    for (packets, parts, is_lossy, rtt_ms, every, delay_ms, reordering) in [
+        (100, LEAST_PARTS, false, 20, 25, 5, 3),
+        (100, SMALL_WINDOW_PARTS, false, 20, 12, 5, 3),
+        (100, MOST_PARTS, false, 32, 6, 8, 3),
+        (100_000, LEAST_PARTS, false, 1_000, 64, 25, 3),
+        (63, LEAST_PARTS, false, 32, 7, 4, 3),
+        (2, LEAST_PARTS, false, 4, 2, 1, 3),
+        (0, LEAST_PARTS, false, 0, 2, 1, 1),
+        (100, LEAST_PARTS, true, 32, 6, 2, 3),
+        (100, LEAST_PARTS, true, 10, 10, 1, 3),
+        (100, LEAST_PARTS, true, 2, 25, 1, 3),
+        (10_000, LEAST_PARTS, true, 32, 64, 2, 3),
     ] {
-        let terms = Terms::of(packets, parts, MS * rtt_ms, [MS, Duration::ZERO]);
+        let flow = Flow { parts, is_lossy, ..steady(packets, rtt_ms) };
+        let terms = Terms::of(flow, [MS, Duration::ZERO]);
         assert_eq!(
             (terms.every, terms.delay, terms.reordering),
             (every, MS * delay_ms, reordering),
             "{terms:?}"
         );
     }
-    let slow_timer = Terms::of(100, LEAST_PARTS, MS, [MS * 20, Duration::ZERO]);
+    let slow_timer = Terms::of(steady(100, 1), [MS * 20, Duration::ZERO]);
     assert_eq!(
         (slow_timer.delay, slow_timer.reordering),
         (MS * 20, 1),
@@ -65,21 +76,24 @@ fn what_is_asked_for_follows_window_and_round_trip_within_bounds() {
 /// Deleted, each of a thousand slow connections would be acknowledged every 25 ms, which is for each of its packets.
 #[test]
 fn a_worker_with_many_connections_asks_for_fewer() {
+    let few = steady(40, 240);
     let terms = |span_ms| {
-        let terms = Terms::of(40, LEAST_PARTS, MS * 240, [MS, MS * span_ms]);
+        let terms = Terms::of(few, [MS, MS * span_ms]);
         (terms.every, terms.delay, terms.reordering)
     };
     assert_eq!(terms(0), (5, MS * 25, 3));
     assert_eq!(terms(30), (5, MS * 30, 3), "not much longer than anyway");
     assert_eq!(terms(60), (10, MS * 60, 3), "four a window");
     assert_eq!(terms(900), (20, MS * 120, 3), "two at least");
-    let in_slow_start = Terms::of(400, SLOW_START_PARTS, MS * 240, [MS, MS * 60]);
+    let lossy = Terms::of(Flow { is_lossy: true, ..few }, [MS, MS * 60]);
+    assert_eq!((lossy.every, lossy.delay), (10, MS * 60), "losses or not");
+    let in_slow_start = Terms::of(Flow { parts: MOST_PARTS, ..steady(400, 240) }, [MS, MS * 60]);
     assert_eq!(in_slow_start.every, 25, "HyStart++ gets its samples");
     let mut ours = negotiated();
-    ours.consider(Terms::of(400, LEAST_PARTS, MS * 240, [MS, Duration::ZERO]));
+    ours.consider(window(400, 240));
     assert_eq!(write(&mut ours), 1);
     ours.on_acked(0);
-    ours.consider(Terms::of(400, LEAST_PARTS, MS * 240, [MS, MS * 60]));
+    ours.consider(Terms::of(steady(400, 240), [MS, MS * 60]));
     assert!(ours.wants(), "the delay is another, although count and round trip are not");
     assert_eq!(ours.peer_max_ack_delay(), MS * 60, "probe timeouts heed it");
 }
@@ -96,6 +110,26 @@ fn packets_that_hardly_wait_are_acknowledged_more_often() {
     let mut short = Rtt::default();
     short.on_sample(base::time::Instant::ZERO, MS * 7, Duration::ZERO);
     assert!(!waits_hardly(&short, MS), "the peer's timer is no finer");
+}
+
+/// Deleted, one run of lost packets would take all acknowledgements of a window, and the sender would wait for its probes.
+#[test]
+fn more_acknowledgements_are_asked_for_while_some_are_lost() {
+    let mut rtt = Rtt::default();
+    let start = Instant::ZERO + MS;
+    rtt.on_sample(start, MS * 40, Duration::ZERO);
+    let (later, over) = (start + MS * 40 * (LOSSY_ROUNDS - 1), start + MS * 40 * LOSSY_ROUNDS);
+    let is_lossy = |ours: &AckFrequency| [later, over].map(|at| ours.is_lossy(at));
+    let mut ours = negotiated();
+    ours.on_losses(start, &rtt);
+    assert_eq!(is_lossy(&ours), [false, false], "nothing was asked for");
+    ours.consider(window(100, 40));
+    ours.on_acknowledged(start, 50, &rtt);
+    assert_eq!(is_lossy(&ours), [false, false], "25 were asked for: two frames may become one");
+    ours.on_acknowledged(start, 51, &rtt);
+    assert_eq!(is_lossy(&ours), [true, false]);
+    ours.on_losses(later, &rtt);
+    assert_eq!(is_lossy(&ours), [true, true]);
 }
 
 #[test]
