@@ -101,8 +101,12 @@ impl Terms {
     fn of(Flow { window, parts, is_lossy, rtt }: Flow, [floor, span]: [Duration; 2]) -> Terms {
         //= ack-frequency/4#3
         let usual = if window < FEW { SMALL_WINDOW_PARTS } else { PARTS };
-        let finest = rtt.as_nanos().checked_div(floor.as_nanos()).unwrap_or(MOST_PARTS);
-        let usual = if is_lossy { finest.clamp(usual, MOST_PARTS) } else { usual };
+        let usual = if is_lossy {
+            // As often as the peer's timer is good for.
+            rtt.as_nanos().checked_div(floor.as_nanos()).unwrap_or(MOST_PARTS).clamp(usual, MOST_PARTS)
+        } else {
+            usual
+        };
         let of_span = rtt.as_nanos().checked_div(span.as_nanos()).unwrap_or(usual);
         let of_rtt = of_span.clamp(LEAST_PARTS, usual);
         let delay = (rtt / of_rtt).min(LONGEST.max(span)).max(floor);
