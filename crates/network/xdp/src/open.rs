@@ -200,11 +200,11 @@ impl Job<'_> {
             |error| matches!(error, XdpError::Program(EbpfError::Occupied { .. })),
         )?;
         self.await_carrier();
-        let mut sockets = Vec::new();
-        for queue in self.queues.clone() {
-            let new = self.socket(queue, mode, sizes)?;
-            program.insert(queue, &new.socket)?;
-            sockets.push((queue, new));
+        let open = |queue| Ok((queue, self.socket(queue, mode, sizes)?));
+        let sockets: Vec<(u32, New)> = self.queues.clone().map(open).collect::<Result<_, XdpError>>()?;
+        // Not before all are bound: until then packets go to the kernel's socket, and none is lost if one queue is refused.
+        for (queue, new) in &sockets {
+            program.insert(*queue, &new.socket)?;
         }
         let system = |source| XdpError::System { doing: "share what the ports have in common", source };
         let shared = Arc::new(Shared {
