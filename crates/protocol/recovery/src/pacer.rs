@@ -12,6 +12,9 @@
 //! while there is nothing to send. What a sender is owed that was woken late still leaves at once, in several trains: a
 //! limit that cost rate would be a second congestion controller.
 //!
+//! On a path that has lost nothing of late a train may be longer ([`Pacer::set_long_trains`]): ten packets of a flow of 10 Mbit/s, one at a time, wake
+//! both ends ten times. It is no longer than what waits to be sent ([`Pacer::expect`]), so that the end of an answer waits for nothing.
+//!
 //! Where many connections share a worker, a train of a slow one may hold more of the rate ([`Pacer::set_savings`]), up to
 //! ten packets or what the path is known to absorb: or else the worker is woken for each packet of each connection, and nothing leaves
 //! in trains any more.
@@ -40,6 +43,9 @@ const PARTS: u64 = 4;
 const PARTS_OF_QUEUE: u64 = 2;
 /// Packets that may always leave back to back. Source: RFC 9002 §7.7.
 const BURST_PACKETS: u64 = 10;
+
+/// Packets of a long train at most: what a path of which nothing is known gets at first, too. Source: RFC 9002 §7.7.
+const LONG_TRAIN_PACKETS: u64 = 32;
 
 /// How long before its departure a train may be released, to a data path that holds it: two more trains than the one
 /// that is due, and what a timer may be late.
@@ -127,6 +133,8 @@ impl Savings {
 pub struct Pacer {
     pacing: Pacing,
     savings: Savings,
+    /// So much of the rate is a long train; zero where there is none.
+    long_trains: Duration,
     rate: Rate,
     /// Bytes that may leave. Below zero after a probe that left unasked.
     tokens: f64,
@@ -135,6 +143,10 @@ pub struct Pacer {
     /// Tokens that pile up at most while nothing is waited for.
     rest: f64,
     train: f64,
+    /// No less than a train.
+    long_train: f64,
+    /// What is saved up for: a train, or more of a long one.
+    goal: f64,
     /// Bytes that are released at a time at most.
     largest: u64,
     packet: f64,
@@ -170,11 +182,14 @@ impl Pacer {
         let mut pacer = Pacer {
             pacing: Pacing::default(),
             savings: Savings::default(),
+            long_trains: Duration::ZERO,
             rate: Rate::UNLIMITED,
             tokens: 0.0,
             depth: 0.0,
             rest: 0.0,
             train: 0.0,
+            long_train: 0.0,
+            goal: 0.0,
             largest: u64::MAX,
             packet: 0.0,
             filled_at: now,
@@ -220,13 +235,31 @@ impl Pacer {
                 let most = (absorbed.min(LARGEST_TRAIN) as f64).max(always);
                 self.train = train.max(rate.bytes_in(span).min(most));
             }
-            self.depth = self.train.max(always) + late;
+            let long = if rate.is_unlimited() { 0.0 } else { rate.bytes_in(self.long_trains) };
+            // More than ten packets may overflow a queue that holds a tenth of what the path does.
+            let most = always.max((long / 2.0).min(packet * LONG_TRAIN_PACKETS as f64));
+            self.long_train = self.train.max(long.min(most).min(LARGEST_TRAIN as f64));
+            self.depth = self.long_train.max(always) + late;
             self.rest = train.max(always) + late;
         } else {
+            self.long_train = train;
             self.depth = train + late;
             self.rest = train;
         }
+        self.goal = self.train;
         self.tokens = self.tokens.min(self.depth);
+    }
+
+    /// So much of the rate may be saved up for a train of up to ten packets, half as much for one of up to 32; zero for no more than anyway. For
+    /// default bursts, from the next [`Pacer::set_rate`] on.
+    pub fn set_long_trains(&mut self, span: Duration) {
+        self.long_trains = span;
+    }
+
+    /// `bytes` wait to be sent and may wait for a long train; zero where something may not. For the next [`Pacer::allowance`].
+    #[inline]
+    pub fn expect(&mut self, bytes: u64) {
+        self.goal = self.long_train.min(self.train.max(bytes as f64));
     }
 
     /// How seldom the sender wants to be woken. For default bursts, from the next [`Pacer::set_rate`] on.
@@ -253,7 +286,7 @@ impl Pacer {
             return self.largest;
         }
         self.fill(now);
-        let enough = if self.state == State::Saving { self.train } else { self.packet };
+        let enough = if self.state == State::Saving { self.goal } else { self.packet };
         let ready = self.tokens + ROUNDING;
         if ready < enough {
             return self.look_ahead(now);
@@ -268,13 +301,13 @@ impl Pacer {
         if self.release == Release::OnTime {
             return 0;
         }
-        let due = now + self.rate.time_for(self.train - self.tokens);
+        let due = now + self.rate.time_for(self.goal - self.tokens);
         if due > now + HORIZON {
             return 0;
         }
         self.state = State::Releasing;
         self.due = due;
-        ((self.train + ROUNDING) as u64).min(self.largest)
+        ((self.goal + ROUNDING) as u64).min(self.largest)
     }
 
     /// When what is sent now departs; `None` is at once. As of the last [`Pacer::allowance`], also if that was 0: what does
@@ -305,7 +338,7 @@ impl Pacer {
         if self.rate.is_unlimited() || self.state == State::Releasing {
             return None;
         }
-        let wait = self.rate.time_for(self.train - self.tokens);
+        let wait = self.rate.time_for(self.goal - self.tokens);
         Some(match self.release {
             Release::OnTime => self.filled_at + wait,
             Release::Early => self.filled_at + wait.saturating_sub(LEAD),

@@ -72,6 +72,61 @@ fn saving(savings: Savings, rate: u64) -> (Pacer, Instant) {
     (pacer, next)
 }
 
+/// Deleted, a slow flow could wake both ends for each packet; or the end of an answer, and what is sent again, wait for bytes that are not there.
+#[test]
+fn a_long_train_is_no_longer_than_what_waits() {
+    let span = Duration::from_millis(5);
+    let ample = 1_000_000;
+    let cases = [
+        (1_250_000, ample, 4),
+        (125_000, ample, 1),
+        (3_630_000, ample, 10),
+        (12_500_000, ample, 21),
+        (25_000_000, ample, 32),
+        (120_000_000, ample, 44),
+        (1_250_000, 2 * u64::from(MTU), 2),
+        (1_250_000, 0, 1),
+    ];
+    for (rate, waiting, packets) in cases {
+        let mut pacer = Pacer::new(Instant::ZERO, MTU);
+        pacer.set_long_trains(span);
+        pacer.set_rate(per_second(rate), MTU);
+        let burst = pacer.allowance(Instant::ZERO);
+        pacer.on_sent(Instant::ZERO, burst);
+        pacer.expect(waiting);
+        assert_eq!(pacer.allowance(Instant::ZERO), 0);
+        let next = pacer.next_release().unwrap();
+        assert_eq!(pacer.allowance(next - Duration::from_micros(10)), 0, "{rate} B/s, {waiting}");
+        assert_eq!(pacer.allowance(next) / u64::from(MTU), packets, "{rate} B/s, {waiting}");
+    }
+}
+
+#[test]
+fn long_trains_keep_the_rate_and_no_pause_adds_to_them() {
+    let rate = 12_500_000;
+    let mut now = Instant::ZERO;
+    let mut pacer = Pacer::new(now, MTU);
+    pacer.set_long_trains(Duration::from_millis(5));
+    pacer.set_rate(per_second(rate), MTU);
+    let (mut sent, mut trains) = (0, 0);
+    while now < Instant::ZERO + Duration::from_secs(1) {
+        pacer.expect(u64::MAX);
+        match pacer.allowance(now) / u64::from(MTU) {
+            0 => now = pacer.next_release().unwrap() + Duration::from_micros(500),
+            packets => {
+                (sent, trains) = (sent + packets * u64::from(MTU), trains + 1);
+                pacer.on_sent(now, packets * u64::from(MTU));
+            }
+        }
+    }
+    assert!((rate * 97 / 100..=rate + 150_000).contains(&sent), "{sent}");
+    assert!(trains < 420, "{trains}");
+    let last = pacer.allowance(now);
+    pacer.on_sent(now, last);
+    let burst = pacer.allowance(now + Duration::from_secs(1));
+    assert_eq!(burst, 10 * u64::from(MTU) + rate / 1_000 + ROUNDING as u64, "after a pause it is as ever");
+}
+
 /// Deleted, a thousand slow connections could wake their worker for each packet, or leave in bursts that RFC 9002 §7.7 rules out.
 #[test]
 fn a_span_makes_trains_of_up_to_ten_packets() {

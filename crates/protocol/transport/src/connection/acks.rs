@@ -87,7 +87,7 @@ impl Connection {
             spurious_from: outcome.spurious_from,
         };
         path.congestion.on_ack(now, &acked);
-        path.repace();
+        path.on_acknowledged(now);
         // One request holds for all lanes: that of the home lane.
         if self.components.lanes.as_ref().is_none_or(|lanes| lanes.current == lanes.home) {
             let wanted = Wanted { packet_size: path.max_packet_size, span: path.pacer.savings().span };
@@ -239,7 +239,7 @@ impl Connection {
         path.ecn.on_lost(outcome.ect);
         let Some(sign) = CongestionEvent::of_losses(outcome) else { return };
         self.components.ack_frequency.on_losses(now, &path.rtt);
-        path.reordering.on_losses(now, path.rtt.smoothed());
+        path.on_losses(now);
         let silence = outcome.persistent_span.filter(|span| *span >= path.rtt.smoothed());
         let before = silence.and_then(|_| path.congestion.before_silence(path.rtt.min()));
         path.congestion.on_congestion(now, &sign);

@@ -84,7 +84,13 @@ impl Assembly<'_> {
     #[inline]
     fn paced(&mut self, now: Instant) -> u64 {
         match self.usage {
-            LaneUse::Data => self.paths.active_mut().pacer.allowance(now),
+            LaneUse::Data => {
+                let waiting =
+                    if self.components.datagrams.wants() { 0 } else { self.components.streams.waiting() };
+                let pacer = &mut self.paths.active_mut().pacer;
+                pacer.expect(waiting);
+                pacer.allowance(now)
+            }
             LaneUse::Standby => 0,
         }
     }

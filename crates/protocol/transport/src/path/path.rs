@@ -32,6 +32,11 @@ const FLIGHTS: u64 = 4;
 /// Bytes that leave without such a look, 16 packets of Ethernet: a smaller part costs more system calls than it is worth.
 const LEAST_FLIGHT: u64 = 16 * 1_472;
 
+/// Trains of a round trip at least, where nothing was lost of late.
+const TRAINS: u64 = 8;
+/// So many round trips after a loss trains are short.
+const ROUNDS_OF_SHORT_TRAINS: u64 = 4;
+
 /// A datagram smaller than this holds no challenge and no response: header, frames and tag of one packet.
 const MIN_PROBE: u64 = 64;
 
@@ -112,6 +117,8 @@ pub(crate) struct Path {
     pub(crate) congestion: Controller,
     /// The pacer, which follows the congestion controller (`repace`).
     pub(crate) pacer: Pacer,
+    /// Trains are short until then, since packets were lost.
+    short_trains_until: Instant,
     /// Whether the path carries ECN marks.
     pub(crate) ecn: EcnValidator,
     /// The largest UDP payload that may be sent at present, in bytes.
@@ -162,6 +169,7 @@ impl Path {
             reordering: Reordering::default(),
             congestion,
             pacer,
+            short_trains_until: Instant::ZERO,
             ecn,
             max_packet_size: size,
             app_limited: false,
@@ -244,6 +252,24 @@ impl Path {
     #[inline]
     pub(crate) fn repace(&mut self) {
         self.pacer.set_rate(self.congestion.pacing_rate(&self.rtt), self.max_packet_size);
+    }
+
+    /// Packets were acknowledged, of which the controller has heard. Trains are an eighth of a round trip where nothing was lost of late; in slow start a
+    /// flow is short of every round trip, and has no train to wait for.
+    #[inline]
+    pub(crate) fn on_acknowledged(&mut self, now: Instant) {
+        let has_short_trains =
+            now < self.short_trains_until || self.congestion.is_in_slow_start() || !self.rtt.has_sample();
+        self.pacer.set_long_trains(if has_short_trains { Duration::ZERO } else { self.rtt.min() / TRAINS });
+        self.repace();
+    }
+
+    /// Packets were lost, which is news to [`Path::reordering`] and the pacer.
+    pub(crate) fn on_losses(&mut self, now: Instant) {
+        let round_trip = self.rtt.smoothed();
+        self.reordering.on_losses(now, round_trip);
+        self.short_trains_until = now + round_trip * ROUNDS_OF_SHORT_TRAINS;
+        self.pacer.set_long_trains(Duration::ZERO);
     }
 
     /// How much of its rate it may save up for a train, as far as the path permits.

@@ -11,6 +11,7 @@ use base::net::Addresses;
 use base::rng::SparseRng;
 use base::time::{Duration, Instant};
 use proptest::prelude::*;
+use recovery::congestion::{AckedBytes, Algorithm, CongestionCause, CongestionEvent, Controller};
 use wire::Side;
 use wire::cid::ConnectionId;
 use wire::frame::Frame;
@@ -241,6 +242,54 @@ fn a_port_change_keeps_what_was_learned_and_an_address_change_does_not() {
         assert_eq!(path.max_packet_size == 1_400, kept);
         assert!(!path.is_validated());
     }
+}
+
+/// Packets of the next train after an acknowledgement, if much waits.
+fn next_train(path: &mut Path, now: Instant) -> u64 {
+    path.on_acknowledged(now);
+    let burst = path.pacer.allowance(now);
+    path.pacer.on_sent(now, burst);
+    path.pacer.expect(u64::MAX);
+    assert_eq!(path.pacer.allowance(now), 0);
+    let next = path.pacer.next_release().unwrap();
+    path.pacer.allowance(next) / u64::from(path.max_packet_size)
+}
+
+/// Deleted, trains could be long where packets are lost, or in slow start; or each packet of a slow flow could leave by itself.
+#[test]
+fn trains_are_long_where_nothing_was_lost_of_late() {
+    let mut server = Server::connected();
+    let path = server.paths.active_mut();
+    let rtt = path.rtt.min();
+    assert_eq!((rtt, path.rtt.smoothed()), (Duration::from_millis(40), Duration::from_millis(40)));
+    path.congestion = Controller::new(Algorithm::NewReno, path.max_packet_size);
+    let bytes = 50 * u64::from(path.max_packet_size);
+    path.congestion.on_sent(at(0), bytes, bytes);
+    let acked = AckedBytes {
+        bytes,
+        packets: 50,
+        largest_sent_at: at(0),
+        app_limited: false,
+        rtt,
+        latest_rtt: Some(rtt),
+        ack_delay: Duration::ZERO,
+        in_flight: 0,
+        ce: 0,
+        spurious: 0,
+        spurious_from: None,
+    };
+    path.congestion.on_ack(at(80), &acked);
+    assert!(path.congestion.is_in_slow_start());
+    assert_eq!(next_train(path, at(80)), 3, "a millisecond of two windows in a round trip");
+    let (cause, sent_at) = (CongestionCause::Loss, at(80));
+    let losses =
+        CongestionEvent { cause, sent_at, earliest_sent_at: sent_at, packets: 1, bytes: 1_200, ranges: 1 };
+    path.congestion.on_congestion(at(120), &losses);
+    path.on_losses(at(120));
+    assert_eq!(next_train(path, at(120)), 1, "a loss");
+    assert_eq!(next_train(path, at(279)), 1, "four round trips");
+    assert_eq!(path.congestion.window() / u64::from(path.max_packet_size), 30);
+    assert_eq!(next_train(path, at(280)), 3, "an eighth of the window");
 }
 
 /// Spurious migration: a third party copies one packet from another address.

@@ -267,6 +267,11 @@ impl Streams {
         self.unsent
     }
 
+    /// The same where that may wait for others to leave with: none is to be sent again.
+    pub(crate) fn waiting(&self) -> u64 {
+        if self.resend.is_empty() { self.unsent } else { 0 }
+    }
+
     /// Whether anything waits to be sent or resent, flow control permitting or not.
     #[cfg(test)]
     pub(crate) fn has_unsent(&self) -> bool {
