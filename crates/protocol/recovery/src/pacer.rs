@@ -75,7 +75,7 @@ impl Default for Pacing {
 }
 
 /// How much leaves back to back at most. Without either limit, the default: a millisecond of the rate, up to what one GSO
-/// call takes, and ten packets after a pause. With both, the smaller one. A single packet is always possible.
+/// call takes, more where the path has room ([`Pacer::set_long_trains`], [`Pacer::set_savings`]), and ten packets after a pause. With both, the smaller one. A single packet is always possible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Burst {
     /// This many packets, also on paths whose round trip is too short to be paced: one train, one send. On slow paths fewer,
@@ -143,13 +143,10 @@ pub struct Pacer {
     /// Tokens that pile up at most while nothing is waited for.
     rest: f64,
     train: f64,
-    /// No less than a train.
-    long_train: f64,
     /// What is saved up for: a train, or more of a long one.
     goal: f64,
-    /// Bytes that are released at a time at most.
-    largest: u64,
-    packet: f64,
+    /// Bytes of the largest packet.
+    packet: u16,
     filled_at: Instant,
     state: State,
     release: Release,
@@ -188,10 +185,8 @@ impl Pacer {
             depth: 0.0,
             rest: 0.0,
             train: 0.0,
-            long_train: 0.0,
             goal: 0.0,
-            largest: u64::MAX,
-            packet: 0.0,
+            packet: 0,
             filled_at: now,
             state: State::Releasing,
             release: Release::OnTime,
@@ -207,7 +202,7 @@ impl Pacer {
     #[must_use]
     pub fn with_pacing(mut self, pacing: Pacing) -> Pacer {
         self.pacing = pacing;
-        self.set_rate(self.rate, self.packet as u16);
+        self.set_rate(self.rate, self.packet);
         self
     }
 
@@ -215,7 +210,7 @@ impl Pacer {
     /// that changes the window or the round-trip time.
     pub fn set_rate(&mut self, rate: Rate, mtu: u16) {
         let packet = f64::from(mtu);
-        self.packet = packet;
+        self.packet = mtu;
         let (rate, burst) = match self.pacing {
             Pacing::On(burst) => (rate, burst),
             Pacing::Off => (Rate::UNLIMITED, Burst::default()),
@@ -227,7 +222,6 @@ impl Pacer {
             (burst.bytes(rate, packet), rate.bytes_in(QUANTUM))
         };
         self.train = train;
-        self.largest = if burst.is_free() { u64::MAX } else { train as u64 };
         if burst.is_free() {
             let always = packet * BURST_PACKETS as f64;
             let Savings { span, absorbed } = self.savings;
@@ -235,14 +229,9 @@ impl Pacer {
                 let most = (absorbed.min(LARGEST_TRAIN) as f64).max(always);
                 self.train = train.max(rate.bytes_in(span).min(most));
             }
-            let long = if rate.is_unlimited() { 0.0 } else { rate.bytes_in(self.long_trains) };
-            // More than ten packets may overflow a queue that holds a tenth of what the path does.
-            let most = always.max((long / 2.0).min(packet * LONG_TRAIN_PACKETS as f64));
-            self.long_train = self.train.max(long.min(most).min(LARGEST_TRAIN as f64));
-            self.depth = self.long_train.max(always) + late;
+            self.depth = self.long_train().max(always) + late;
             self.rest = train.max(always) + late;
         } else {
-            self.long_train = train;
             self.depth = train + late;
             self.rest = train;
         }
@@ -259,7 +248,31 @@ impl Pacer {
     /// `bytes` wait to be sent and may wait for a long train; zero where something may not. For the next [`Pacer::allowance`].
     #[inline]
     pub fn expect(&mut self, bytes: u64) {
-        self.goal = self.long_train.min(self.train.max(bytes as f64));
+        self.goal = if self.long_trains.is_zero() {
+            self.train
+        } else {
+            self.long_train().min(self.train.max(bytes as f64))
+        };
+    }
+
+    /// Bytes that may be saved up, no less than a train.
+    fn long_train(&self) -> f64 {
+        let is_free = matches!(self.pacing, Pacing::On(burst) if burst.is_free());
+        if !is_free || self.rate.is_unlimited() {
+            return self.train;
+        }
+        let (long, packet) = (self.rate.bytes_in(self.long_trains), f64::from(self.packet));
+        // More than ten packets may overflow a queue that holds a tenth of what the path does.
+        let most = (packet * BURST_PACKETS as f64).max((long / 2.0).min(packet * LONG_TRAIN_PACKETS as f64));
+        self.train.max(long.min(most).min(LARGEST_TRAIN as f64))
+    }
+
+    /// Bytes that are released at a time at most.
+    fn largest(&self) -> u64 {
+        match self.pacing {
+            Pacing::On(burst) if !burst.is_free() => self.train as u64,
+            Pacing::On(_) | Pacing::Off => u64::MAX,
+        }
     }
 
     /// How seldom the sender wants to be woken. For default bursts, from the next [`Pacer::set_rate`] on.
@@ -283,16 +296,16 @@ impl Pacer {
     pub fn allowance(&mut self, now: Instant) -> u64 {
         self.due = now;
         if self.rate.is_unlimited() {
-            return self.largest;
+            return self.largest();
         }
         self.fill(now);
-        let enough = if self.state == State::Saving { self.goal } else { self.packet };
+        let enough = if self.state == State::Saving { self.goal } else { f64::from(self.packet) };
         let ready = self.tokens + ROUNDING;
         if ready < enough {
             return self.look_ahead(now);
         }
         self.state = State::Releasing;
-        (ready as u64).min(self.largest)
+        (ready as u64).min(self.largest())
     }
 
     /// A whole train, if it departs soon enough.
@@ -307,7 +320,7 @@ impl Pacer {
         }
         self.state = State::Releasing;
         self.due = due;
-        ((self.goal + ROUNDING) as u64).min(self.largest)
+        ((self.goal + ROUNDING) as u64).min(self.largest())
     }
 
     /// When what is sent now departs; `None` is at once. As of the last [`Pacer::allowance`], also if that was 0: what does
