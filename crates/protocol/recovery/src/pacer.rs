@@ -248,11 +248,13 @@ impl Pacer {
     /// `bytes` wait to be sent and may wait for a long train; zero where something may not. For the next [`Pacer::allowance`].
     #[inline]
     pub fn expect(&mut self, bytes: u64) {
-        self.goal = if self.long_trains.is_zero() {
-            self.train
-        } else {
-            self.long_train().min(self.train.max(bytes as f64))
-        };
+        self.goal = self.long_train().min(self.train.max(bytes as f64));
+    }
+
+    /// Whether [`Pacer::expect`] says anything.
+    #[inline]
+    pub fn has_long_trains(&self) -> bool {
+        !self.long_trains.is_zero()
     }
 
     /// Bytes that may be saved up, no less than a train.

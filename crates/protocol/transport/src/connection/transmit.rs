@@ -85,10 +85,11 @@ impl Assembly<'_> {
     fn paced(&mut self, now: Instant) -> u64 {
         match self.usage {
             LaneUse::Data => {
-                let waiting =
-                    if self.components.datagrams.wants() { 0 } else { self.components.streams.waiting() };
                 let pacer = &mut self.paths.active_mut().pacer;
-                pacer.expect(waiting);
+                if pacer.has_long_trains() {
+                    let streams = &self.components.streams;
+                    pacer.expect(if self.components.datagrams.wants() { 0 } else { streams.waiting() });
+                }
                 pacer.allowance(now)
             }
             LaneUse::Standby => 0,
