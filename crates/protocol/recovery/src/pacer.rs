@@ -75,7 +75,8 @@ impl Default for Pacing {
 }
 
 /// How much leaves back to back at most. Without either limit, the default: a millisecond of the rate, up to what one GSO
-/// call takes, more where the path has room ([`Pacer::set_long_trains`], [`Pacer::set_savings`]), and ten packets after a pause. With both, the smaller one. A single packet is always possible.
+/// call takes, more where the path has room ([`Pacer::set_long_trains`], [`Pacer::set_savings`]), and ten packets after a pause.
+/// With both, the smaller one. A single packet is always possible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Burst {
     /// This many packets, also on paths whose round trip is too short to be paced: one train, one send. On slow paths fewer,
@@ -260,7 +261,7 @@ impl Pacer {
     /// Bytes that may be saved up, no less than a train.
     fn long_train(&self) -> f64 {
         let is_free = matches!(self.pacing, Pacing::On(burst) if burst.is_free());
-        if !is_free || self.rate.is_unlimited() {
+        if !self.has_long_trains() || !is_free || self.rate.is_unlimited() {
             return self.train;
         }
         let (long, packet) = (self.rate.bytes_in(self.long_trains), f64::from(self.packet));
