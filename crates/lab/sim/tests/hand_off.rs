@@ -11,6 +11,7 @@ use base::rng::Rng;
 use base::sink::{PacketSink, TrainPath};
 use base::time::{Duration, Instant};
 use core::net::SocketAddr;
+use crypto::KeyExchange;
 use datapath::{Capabilities, Counters, Port, Rx, Tx};
 use sim::tls::{self, SERVER_NAME, TlsChoice};
 use sim::transfer::{Client, Server, Transfer, TransferPlan};
@@ -24,16 +25,37 @@ use transport::{
 };
 use worker::{Config, HandOff, HandOffCounters, Worker};
 
-/// A port of a host that several workers share: the network brings all datagrams to the one that is named.
+/// Who gets what arrives at a host that several workers share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Steering {
+    /// The worker of this number.
+    To(usize),
+    /// The worker of this number now, the other one next, and so on, by chance as far as they know.
+    InTurns(usize),
+    /// The same, and they know that they share a socket.
+    Shared(usize),
+}
+
+/// A port of a host that several workers share.
 struct Steered {
     port: VirtualPort,
     number: usize,
-    chosen: Rc<Cell<usize>>,
+    steering: Rc<Cell<Steering>>,
 }
 
 impl Rx for Steered {
     fn poll(&mut self) -> io::Result<usize> {
-        if self.chosen.get() == self.number { self.port.poll() } else { Ok(0) }
+        let steering = self.steering.get();
+        let (Steering::To(chosen) | Steering::InTurns(chosen) | Steering::Shared(chosen)) = steering;
+        let trains = if chosen == self.number { self.port.poll()? } else { 0 };
+        if trains > 0 {
+            self.steering.set(match steering {
+                Steering::To(_) => steering,
+                Steering::InTurns(_) => Steering::InTurns(1 - chosen),
+                Steering::Shared(_) => Steering::Shared(1 - chosen),
+            });
+        }
+        Ok(trains)
     }
     fn train(&mut self, index: usize) -> Train<'_> {
         self.port.train(index)
@@ -74,6 +96,9 @@ impl Port for Steered {
     fn local_address(&self) -> SocketAddr {
         self.port.local_address()
     }
+    fn is_shared(&self) -> bool {
+        matches!(self.steering.get(), Steering::Shared(_))
+    }
     fn counters(&self) -> Counters {
         self.port.counters()
     }
@@ -87,7 +112,7 @@ struct World {
     network: Rc<RefCell<Network>>,
     server_host: HostId,
     client_host: HostId,
-    chosen: Rc<Cell<usize>>,
+    steering: Rc<Cell<Steering>>,
     workers: Vec<Worker<Steered, Server>>,
     client: Worker<VirtualPort, Client>,
     config: ClientConfig,
@@ -111,15 +136,18 @@ impl World {
         network.add_link(client_host, server_host, nodes());
         network.add_link(server_host, client_host, nodes());
         let network = Rc::new(RefCell::new(network));
-        let (server_tls, client_tls) = tls::configure(&TlsChoice::default()).expect("tls");
+        // A ClientHello of two datagrams.
+        let key_exchange = KeyExchange::PostQuantum;
+        let choice = TlsChoice { key_exchange, ..TlsChoice::default() };
+        let (server_tls, client_tls) = tls::configure(&choice).expect("tls");
         let transport = Arc::new(TransportConfig::default());
-        let chosen = Rc::new(Cell::new(0));
+        let steering = Rc::new(Cell::new(Steering::To(0)));
         let group = HandOff::group(vec![None, None]);
         let mut rng = Rng::from_u64(seed);
         let mut read_behaviour = || ReadBehaviour::new(rng.fork(), 0);
         let workers = group.into_iter().zip(numbers).map(|(member, (worker, workers))| {
             let port = VirtualPort::new(&network, server_host, PortOptions::default());
-            let port = Steered { port, number: member.number(), chosen: Rc::clone(&chosen) };
+            let port = Steered { port, number: member.number(), steering: Rc::clone(&steering) };
             let config =
                 EndpointConfig { worker, workers, retry: RetryPolicy::Never, ..EndpointConfig::default() };
             let endpoint = Endpoint::new(config, [worker + 1; 32]);
@@ -133,7 +161,7 @@ impl World {
         let client =
             Worker::new(port, Client::default(), Endpoint::new(asking, [9; 32]), None, Config::default());
         let config = ClientConfig { tls: client_tls, transport, token: Vec::new() };
-        World { network, server_host, client_host, chosen, workers, client, config }
+        World { network, server_host, client_host, steering, workers, client, config }
     }
 
     fn connect(&mut self, bytes: u64) {
@@ -190,7 +218,7 @@ fn a_connection_whose_packets_come_to_the_wrong_worker_completes() {
     world.connect(5_000_000);
     assert!(world.run(|world| world.workers[0].app_mut().talked == 1), "the handshake");
     assert_eq!(world.hand_off(), [HandOffCounters::default(); 2], "nothing crosses without need");
-    world.chosen.set(1);
+    world.steering.set(Steering::To(1));
     assert!(world.run(World::is_done), "the transfer");
     let [first, second] = world.hand_off();
     assert_eq!(world.workers[1].app_mut().accepted, 0);
@@ -207,12 +235,42 @@ fn the_second_half_of_a_handshake_may_come_to_the_wrong_worker() {
     let mut world = World::new(2, [(0, 2), (1, 2)]);
     world.connect(100_000);
     assert!(world.run(|world| world.workers[0].app_mut().accepted == 1), "the first packet");
-    // The client's Initial acknowledgement would begin a connection at the other worker, in vain; its Handshake packets
-    // stand behind it in the same datagram and come again by themselves.
-    world.chosen.set(1);
+    world.steering.set(Steering::To(1));
     assert!(world.run(World::is_done), "the transfer");
     let [first, second] = world.hand_off();
     assert!(first.handed_in > 0 && second.hand_off_dropped == 0, "{first:?} {second:?}");
+}
+
+/// Both begin a connection with what they have. The client goes on with the first that answers, whose other half it sends again: to
+/// that one's connection ID, and to the wrong worker. Deleted, its handshake never completes.
+#[test]
+fn the_halves_of_a_client_hello_may_come_to_two_workers() {
+    for last in [0, 1] {
+        let mut world = World::new(5, [(0, 2), (1, 2)]);
+        world.steering.set(Steering::InTurns(1 - last));
+        world.connect(100_000);
+        assert!(world.run(|world| world.workers.iter_mut().all(|worker| worker.app_mut().accepted == 1)));
+        world.steering.set(Steering::To(last));
+        assert!(world.run(World::is_done), "the transfer");
+        let hand_off = world.hand_off();
+        assert!(hand_off[last].handed_out > 0, "{hand_off:?}");
+        assert_eq!(world.workers[1 - last].app_mut().talked, 1);
+    }
+}
+
+/// Deleted, a client would wait for a probe where the datagrams of its ClientHello come to two workers, and one of them for the rest.
+#[test]
+fn workers_that_share_a_socket_begin_one_connection_for_a_client() {
+    for first in [0, 1] {
+        let mut world = World::new(6, [(0, 2), (1, 2)]);
+        world.steering.set(Steering::Shared(first));
+        world.connect(100_000);
+        assert!(world.run(World::is_done), "the transfer");
+        let accepted: u64 = world.workers.iter_mut().map(|worker| worker.app_mut().accepted).sum();
+        let hand_off = world.hand_off();
+        assert_eq!(accepted, 1, "{hand_off:?}");
+        assert!(hand_off.iter().any(|of| of.handed_in > 10), "{hand_off:?}");
+    }
 }
 
 fn short(worker: u8, counter: u64) -> Vec<u8> {

@@ -106,6 +106,11 @@ pub trait Port: Rx + Tx {
         0
     }
 
+    /// Whether ports of other workers read the same socket, so that a datagram comes to any of them.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// What interrupts this port's wait from another thread; `None` for paths that do not sleep.
     fn waker(&self) -> Option<Waker> {
         None
@@ -221,6 +226,11 @@ macro_rules! ask_inner {
 
         fn descriptor_changes(&self) -> u32 {
             self.$($shared)*.descriptor_changes()
+        }
+
+        #[inline]
+        fn is_shared(&self) -> bool {
+            self.$($shared)*.is_shared()
         }
 
         fn waker(&self) -> Option<$crate::Waker> {

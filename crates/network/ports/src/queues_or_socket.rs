@@ -336,6 +336,11 @@ impl Port for QueuesOrSocket {
         self.changes
     }
 
+    #[inline]
+    fn is_shared(&self) -> bool {
+        matches!(self.open, Open::Socket(_))
+    }
+
     fn waker(&self) -> Option<Waker> {
         Some(self.waker.clone())
     }

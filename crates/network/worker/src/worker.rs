@@ -273,6 +273,7 @@ impl<P: Port, A: App> Worker<P, A> {
         self.endpoint.on_turn(self.now, took);
         self.crowd.on_turn(self.now);
         let mut trains = self.port.poll()?;
+        self.endpoint.set_shared(self.port.is_shared());
         self.receive(trains);
         if self.has_handed_over() {
             trains += self.receive_handed_over();

@@ -80,6 +80,15 @@ impl CidLayout {
         cid[CID_WORKER_OFFSET] / self.workers.max(1)
     }
 
+    /// The other worker of this process that may have issued the ID, as far as the ID itself tells. Of IDs that clients make up at
+    /// random, one in 65,536 looks like one of a given worker.
+    pub(crate) fn issued_elsewhere(&self, cid: [u8; LOCAL_CID_LEN]) -> Option<u8> {
+        let worker = self.elsewhere(cid)?;
+        let mut stamped = cid;
+        CidLayout { worker, ..*self }.stamp(&mut stamped);
+        (stamped == cid).then_some(worker)
+    }
+
     /// Whether this server may have issued the ID, as far as the ID itself tells.
     pub(crate) fn names_this_server(&self, cid: [u8; LOCAL_CID_LEN]) -> bool {
         self.server.is_none_or(|(_, id)| cid[1..=SERVER_ID_LEN] == id)

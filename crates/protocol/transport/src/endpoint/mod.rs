@@ -81,6 +81,8 @@ pub struct Endpoint {
     reply: Reply,
     counters: EndpointCounters,
     rng: Rng,
+    /// All workers read one socket: which of them a datagram comes to is chance.
+    is_shared: bool,
 }
 
 /// An Initial packet of a client that no connection knows.
@@ -113,7 +115,15 @@ impl Endpoint {
             counters: EndpointCounters::default(),
             config,
             rng,
+            is_shared: false,
         }
+    }
+
+    /// Whether all workers read one socket, so that the datagrams of one client come to any of them. Then a client's first packets go
+    /// to the worker that their connection ID names: the two datagrams of a ClientHello meet.
+    #[inline]
+    pub fn set_shared(&mut self, is_shared: bool) {
+        self.is_shared = is_shared;
     }
 
     /// Where the first datagram of a train belongs; the others follow it if the train is one run (see [`split_run`]).
@@ -166,18 +176,25 @@ impl Endpoint {
         route
     }
 
-    /// The worker that has issued the destination of a short-header or Handshake packet, if that is another one. Before a
-    /// client has heard of us it addresses its packets as it likes: those stay where they came in.
+    /// The worker that has issued the destination of a packet, if that is another one. Before a client has heard of us it addresses its
+    /// packets as it likes: those stay where they came in, unless that says nothing ([`Endpoint::set_shared`]).
     fn other_worker(&self, datagram: &[u8]) -> Option<u8> {
         if self.config.workers <= 1 {
             return None;
         }
-        let cid = match Packet::parse(datagram, LOCAL_CID_LEN).ok()? {
-            Packet::Short(header) => header.dcid,
-            Packet::Long { ty: LongType::Handshake, dcid, .. } => dcid,
+        let layout = self.cids.layout();
+        let (cid, is_first) = match Packet::parse(datagram, LOCAL_CID_LEN).ok()? {
+            Packet::Short(header) => (header.dcid, false),
+            Packet::Long { ty: LongType::Handshake, dcid, .. } => (dcid, false),
+            Packet::Long { ty: LongType::Initial | LongType::ZeroRtt, dcid, .. } => (dcid, true),
             _ => return None,
         };
-        self.cids.layout().elsewhere(cid.as_slice().try_into().ok()?)
+        if is_first && self.is_shared {
+            // Steering programs look at the same byte of an ID of any length.
+            return layout.elsewhere(*cid.as_slice().first_chunk()?);
+        }
+        let cid = cid.as_slice().try_into().ok()?;
+        if is_first { layout.issued_elsewhere(cid) } else { layout.elsewhere(cid) }
     }
 
     fn hear_stranger(

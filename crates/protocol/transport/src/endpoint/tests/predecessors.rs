@@ -64,10 +64,11 @@ fn handshakes_under_way_end_where_they_began() {
             assert_eq!(new.route(0, CLIENT, &long(ty, Version::V1, dcid, &[])), Route::Predecessor(at));
         }
     }
-    // Whatever a client makes up for a new connection is no other process's, even where the byte of the generation says so.
+    // Whatever a client makes up for a new connection is no other process's, even where the byte of the generation says so. What the
+    // other worker of this process may have issued goes there.
     for byte in 0..=255 {
-        let dcid = [0xe7, 7, 7, byte, 7, 7, 7, 7];
-        assert!(matches!(new.route(0, CLIENT, &initial(&dcid, &[])), Route::Incoming(_)));
+        let route = new.route(0, CLIENT, &initial(&[0xe7, 7, 7, byte, 7, 7, 7, 7], &[]));
+        assert!(matches!(route, Route::Incoming(_)) || (byte, route) == (2, Route::Elsewhere(0)), "{byte}");
     }
     // Version Negotiation answers each client that asks.
     let mut unknown = initial(DCID, &[]);

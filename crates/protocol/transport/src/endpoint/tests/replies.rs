@@ -81,13 +81,51 @@ fn another_workers_connections_are_not_reset() {
         assert_eq!(server.route(0, &peer, &handshake), expected.unwrap_or(unexpected));
         // Not by its source port either: the other worker may know the client well.
         assert_eq!(expected, expected.map(|_| server.route(0, "10.0.0.1:53", &short(&dcid, 60))));
-        // What a client made up stays where it came in.
+        // What a client made up stays where it came in: no ID of ours begins with 7.
         assert!(matches!(server.route(0, &peer, &initial(&dcid, &[])), Route::Incoming(_)));
         let early = long(LongType::ZeroRtt, Version::V1, &dcid, &[]);
         assert_eq!(server.route(0, &peer, &early), Route::Drop(DropReason::Unexpected));
     }
     assert_eq!(server.endpoint.counters().elsewhere, 3 * (256 - 85));
     assert_eq!(server.endpoint.counters().stateless_resets, 85);
+}
+
+/// Deleted, a client that has heard of one worker begins a connection at another one, in vain, with every packet of its handshake.
+#[test]
+fn first_packets_go_to_the_worker_that_issued_their_connection_id() {
+    let config = EndpointConfig { worker: 2, workers: 3, generation: 4, ..EndpointConfig::default() };
+    let mut server = Server::new(config);
+    for byte in 0..=255_u8 {
+        let elsewhere = match byte {
+            12 | 13 => Some(Route::Elsewhere(byte % 3)),
+            _ => None,
+        };
+        let dcid = [0xe7, 7, 7, byte, 7, 7, 7, 7];
+        let peer = format!("10.0.{byte}.1:9");
+        let first = server.route(0, &peer, &initial(&dcid, &[]));
+        assert!(elsewhere.map_or(matches!(first, Route::Incoming(_)), |route| route == first), "{byte}");
+        let early = server.route(0, &peer, &long(LongType::ZeroRtt, Version::V1, &dcid, &[]));
+        assert_eq!(early, elsewhere.unwrap_or(Route::Drop(DropReason::Unexpected)), "{byte}");
+    }
+    assert_eq!(server.endpoint.counters().elsewhere, 4);
+}
+
+/// The byte is the one that steering programs look at, in IDs of any length.
+#[test]
+fn first_packets_at_a_shared_socket_go_to_the_worker_that_their_connection_id_names() {
+    let mut server = Server::new(EndpointConfig { worker: 2, workers: 3, ..EndpointConfig::default() });
+    server.endpoint.set_shared(true);
+    for byte in 0..=255_u8 {
+        for dcid in [vec![7, 7, 7, byte, 7, 7, 7, 7], [vec![9, 9, 9, byte], vec![9; 16]].concat()] {
+            let first = server.route(0, CLIENT, &initial(&dcid, &[]));
+            match byte % 3 {
+                2 => assert!(matches!(first, Route::Incoming(_)), "{first:?}"),
+                other => assert_eq!(first, Route::Elsewhere(other)),
+            }
+        }
+    }
+    server.endpoint.set_shared(false);
+    assert!(matches!(server.route(0, CLIENT, &initial(&[7; 8], &[])), Route::Incoming(_)));
 }
 
 /// Servers that share a reset key could else be made to end each other's connections.
