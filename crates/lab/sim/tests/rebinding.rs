@@ -127,11 +127,11 @@ fn a_client_that_only_waits_finds_out_that_its_binding_is_lost() {
     }
 }
 
-/// A server that lives and never answers: its client asks now and then, but not for ever.
-#[test]
-fn a_client_does_not_wait_for_ever_for_a_server_that_never_answers() {
+/// Asks a server that lives and never answers. Returns whether the connection ended within ten minutes, why, and when.
+fn ask_in_vain(keep_alive: Option<Duration>) -> (StopReason, Vec<CloseReason>, Duration) {
     let mut scenario = Scenario::interop(4);
     scenario.limit = Duration::from_secs(1_000);
+    scenario.client.keep_alive = keep_alive;
     let mut lab: Simulation<Thinker, Thinker> = scenario
         .build(Thinker { answer_at: Some(Instant::FAR_FUTURE), ..Thinker::default() }, Thinker::default())
         .unwrap();
@@ -141,9 +141,24 @@ fn a_client_does_not_wait_for_ever_for_a_server_that_never_answers() {
     let id = connection.open(Dir::Bidi).unwrap();
     connection.write_slice(id, b"a question").unwrap();
     let halt = lab.run(Duration::from_secs(600), |lab| !lab.client().app_mut().closed.is_empty());
-    assert_eq!(
-        (halt, &lab.client().app_mut().closed[..]),
-        (StopReason::Done, &[CloseReason::IdleTimeout][..])
-    );
-    assert!(lab.age() > Duration::from_secs(100), "{:?}", lab.age());
+    let closed = lab.client().app_mut().closed.clone();
+    (halt, closed, lab.age())
+}
+
+/// Its client asks now and then, but not for ever.
+#[test]
+fn a_client_does_not_wait_for_ever_for_a_server_that_never_answers() {
+    let (halt, closed, age) = ask_in_vain(None);
+    assert_eq!((halt, &closed[..]), (StopReason::Done, &[CloseReason::IdleTimeout][..]));
+    assert!(age > Duration::from_secs(100), "{age:?}");
+}
+
+/// Unless it is told to. Deleted, a program that pauses in a response would find it cut off after minutes, or at once where it asks for a
+/// PING less often than the server's idle timeout needs one.
+#[test]
+fn a_client_that_keeps_its_connection_alive_waits_for_ever() {
+    for seconds in [5, 25, 1_000] {
+        let (halt, closed, _) = ask_in_vain(Some(Duration::from_secs(seconds)));
+        assert_eq!((halt, closed), (StopReason::OutOfTime, vec![]), "a PING each {seconds} s");
+    }
 }

@@ -39,6 +39,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use transport::TransportConfig;
 
+/// How quiet a connection may be whose download a reader holds up.
+const QUIET: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// Versions of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Http {
@@ -209,7 +212,7 @@ pub(crate) fn run(args: &GetArgs) -> ExitCode {
 fn get(args: &GetArgs) -> Result<u8, GetError> {
     let jobs = args.jobs()?;
     let qlog = args.qlog.open().map_err(GetError::Usage)?;
-    let builder = qlog.iter().fold(args.builder()?, Builder::qlog);
+    let builder = qlog.iter().fold(args.builder(&jobs)?, Builder::qlog);
     let sessions = args.sessions()?;
     let builder = sessions.iter().fold(builder, |builder, kept| builder.session_store(kept.clone()));
     let outcome = args.get(builder, &jobs);
@@ -294,7 +297,7 @@ impl GetArgs {
     }
 
     /// The client's settings. A download follows redirects and measures silence by itself.
-    fn builder(&self) -> Result<Builder, GetError> {
+    fn builder(&self, jobs: &[Job]) -> Result<Builder, GetError> {
         let http = match self.http {
             Http::Auto => HttpChoice::Auto,
             Http::One => HttpChoice::Http1,
@@ -315,6 +318,7 @@ impl GetArgs {
             .redirects(Redirects::None)
             .connect_timeout(std::time::Duration::from_secs(self.connect_timeout))
             .early_data(if self.early_data { EarlyData::SafeMethods } else { EarlyData::Off })
+            .keep_alive(jobs.iter().any(|job| job.output.is_sequential()).then_some(QUIET))
             .silence(None);
         let builder = match self.connection.identity()? {
             Some(identity) => builder.identity(identity),

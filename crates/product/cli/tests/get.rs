@@ -352,6 +352,34 @@ fn what_goes_wrong_is_said_in_one_line_with_its_own_exit_code() {
 }
 
 /// A UDP port that is closed.
+/// Deleted, `tercel get URL -o - | less` could end in the middle, since the server hears nothing for as long as a user reads a page.
+#[test]
+fn a_reader_that_pauses_holds_up_its_download_and_ends_it_never() {
+    let bench = Bench::with(&["--idle-timeout", "1"]);
+    let size = 30_000_000;
+    let url = bench.url(&format!("bytes/{size}"));
+    let start = |http| {
+        let flags = ["--http", http, "--timeout", "1", "--quiet", "-o", "-"];
+        Process::start(bench.command(&[&url]).args(flags))
+    };
+    let (paused, interrupted) = (["3", "2", "1"].map(start), start("3"));
+    sleep(Duration::from_secs(4));
+    interrupted.signal("-INT");
+    let mut waited = Duration::ZERO;
+    let mut interrupted = interrupted;
+    while interrupted.0.try_wait().expect("a status").is_none() {
+        assert!(waited < PATIENCE, "Ctrl-C is not heard while the reader pauses");
+        sleep(STEP);
+        waited += STEP;
+    }
+    assert_eq!(code(&interrupted.wait()), Some(130));
+    for process in paused {
+        let output = process.wait();
+        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.stdout == content(size), "{} bytes", output.stdout.len());
+    }
+}
+
 fn free_port() -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket.local_addr().expect("an address").port()

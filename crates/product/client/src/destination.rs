@@ -6,15 +6,12 @@ use crate::error::GetError;
 use crate::output::Output;
 use crate::part::{PartFile, Resume, Run};
 use crate::tally::ReceivedBytes;
+use crate::writer::Writer;
 use core::ops::Range;
-use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
-
-/// Bytes gathered before a write to a pipe: as much as a pipe holds.
-const GATHERED: usize = 64 * 1024;
 
 /// Where a download's bytes go while it runs.
 #[derive(Debug)]
@@ -28,8 +25,9 @@ pub enum Destination {
 }
 
 /// Bytes in order, each once.
+#[derive(Debug)]
 pub struct Sequential {
-    out: Box<dyn Write + Send>,
+    out: Writer,
     /// For messages.
     name: PathBuf,
     next: u64,
@@ -38,18 +36,18 @@ pub struct Sequential {
     version: Version,
 }
 
-impl fmt::Debug for Sequential {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sequential({}, next {})", self.name.display(), self.next)
+impl Sequential {
+    fn told(&self, outcome: io::Result<()>) -> Result<(), GetError> {
+        outcome.map_err(|error| GetError::Write(self.name.clone(), error))
     }
 }
 
 impl Destination {
     /// Opens `output` for a download of `url`.
     pub fn open(output: &Output, url: &str, resume: Resume) -> Result<Destination, GetError> {
-        let sequential = |file: io::Result<File>, name: PathBuf| match file {
-            Ok(file) => Ok(Destination::Sequential(Sequential {
-                out: Box::new(BufWriter::with_capacity(GATHERED, file)),
+        let sequential = |file: io::Result<File>, name: PathBuf| match file.and_then(Writer::new) {
+            Ok(out) => Ok(Destination::Sequential(Sequential {
+                out,
                 name,
                 next: 0,
                 last: None,
@@ -149,13 +147,44 @@ impl Destination {
         }
     }
 
-    /// Adds bytes of a run. A pipe takes only the bytes that are next.
+    /// What to call when there is room again in a pipe, when it has everything, or when it is broken: on another thread.
+    pub fn on_news(&self, news: impl Fn() + Send + Sync + 'static) {
+        if let Destination::Sequential(out) = self {
+            out.out.on_news(news);
+        }
+    }
+
+    /// How many of `wanted` bytes can be appended now. A pipe takes the rest when its reader has read.
+    #[inline]
+    pub fn room(&self, wanted: usize) -> usize {
+        match self {
+            Destination::Sequential(out) => out.out.room(wanted),
+            Destination::Part(_) | Destination::Counted(_) => wanted,
+        }
+    }
+
+    /// Whether there was too little room, and there is none.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Destination::Sequential(out) if out.out.is_full())
+    }
+
+    /// Whether there was too little room, and there is some. Says so once.
+    pub fn has_room_again(&self) -> bool {
+        matches!(self, Destination::Sequential(out) if out.out.has_room_again())
+    }
+
+    /// Whether what was appended needs no more time to reach a pipe's reader.
+    pub fn is_written(&self) -> bool {
+        !matches!(self, Destination::Sequential(out) if !out.out.is_done())
+    }
+
+    /// Adds bytes of a run, for which there is room. A pipe takes only the bytes that are next.
     #[inline]
     pub fn append(&mut self, run: &mut Run, bytes: &[u8]) -> Result<(), GetError> {
         match self {
             Destination::Part(part) => part.append(run, bytes),
             Destination::Sequential(out) if run.offset() == out.next => {
-                out.out.write_all(bytes).map_err(|error| GetError::Write(out.name.clone(), error))?;
+                out.told(out.out.append(bytes))?;
                 out.next = out.next.saturating_add(bytes.len() as u64);
                 out.last = bytes.last().copied().or(out.last);
                 *run = Run::new(out.next);
@@ -168,13 +197,11 @@ impl Destination {
         }
     }
 
-    /// Writes what a run holds.
+    /// Writes what a run holds; a pipe's reader gets it as soon as it reads.
     pub fn flush(&mut self, run: &mut Run) -> Result<(), GetError> {
         match self {
             Destination::Part(part) => part.flush(run),
-            Destination::Sequential(out) => {
-                out.out.flush().map_err(|error| GetError::Write(out.name.clone(), error))
-            }
+            Destination::Sequential(out) => out.told(out.out.flush()),
             Destination::Counted(_) => Ok(()),
         }
     }
@@ -183,9 +210,7 @@ impl Destination {
     pub fn checkpoint(&mut self) -> Result<(), GetError> {
         match self {
             Destination::Part(part) => part.checkpoint(),
-            Destination::Sequential(out) => {
-                out.out.flush().map_err(|error| GetError::Write(out.name.clone(), error))
-            }
+            Destination::Sequential(out) => out.told(out.out.flush()),
             Destination::Counted(_) => Ok(()),
         }
     }
@@ -198,12 +223,12 @@ impl Destination {
         }
     }
 
-    /// Everything is there. Returns the file's name, if it is one.
+    /// Everything is there, and written ([`Self::is_written`]). Returns the file's name, if it is one.
     pub fn finish(self) -> Result<Option<PathBuf>, GetError> {
         match self {
             Destination::Part(part) => part.finish().map(Some),
-            Destination::Sequential(mut out) => {
-                out.out.flush().map_err(|error| GetError::Write(out.name.clone(), error))?;
+            Destination::Sequential(out) => {
+                out.told(out.out.check())?;
                 match out.version.size {
                     Some(size) if out.next < size => Err(GetError::Short(size, out.next)),
                     _ => Ok(None),
@@ -217,6 +242,7 @@ impl Destination {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
     use std::sync::{Arc, Mutex};
 
     #[derive(Clone, Default)]
@@ -233,6 +259,16 @@ mod tests {
         }
     }
 
+    fn await_written(to: &Destination) {
+        for _ in 0..2_000 {
+            if to.is_written() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("it is never written");
+    }
+
     #[test]
     #[expect(clippy::single_range_in_vec_init, reason = "a list of one range is what is compared")]
     fn a_pipe_takes_bytes_in_order_and_one_version() {
@@ -240,7 +276,7 @@ mod tests {
         let version = Version { etag: Some("\"a\"".into()), last_modified: None, size: Some(6) };
         let other = Version { etag: Some("\"b\"".into()), ..version.clone() };
         let mut to = Destination::Sequential(Sequential {
-            out: Box::new(pipe.clone()),
+            out: Writer::new(pipe.clone()).unwrap(),
             name: "pipe".into(),
             next: 0,
             last: None,
@@ -259,6 +295,7 @@ mod tests {
         to.on_version(&version).unwrap();
         to.append(&mut Run::new(3), b"de\n").unwrap();
         assert!(!to.ends_within_line());
+        await_written(&to);
         assert!(to.finish().unwrap().is_none());
         assert_eq!(*pipe.0.lock().unwrap(), b"abcde\n");
     }
@@ -268,10 +305,13 @@ mod tests {
         let mut to =
             Destination::open(&Output::Device("/dev/null".into()), "https://h/", Resume::Allowed).unwrap();
         to.append(&mut Run::new(0), b"gone").unwrap();
+        await_written(&to);
         assert!(to.finish().unwrap().is_none());
         let full = Destination::open(&Output::Device("/dev/full".into()), "https://h/", Resume::Allowed);
-        let (mut full, mut run) = (full.unwrap(), Run::new(0));
-        let error = full.append(&mut run, b"x").and_then(|()| full.flush(&mut run)).unwrap_err();
+        let mut full = full.unwrap();
+        full.append(&mut Run::new(0), b"x").unwrap();
+        await_written(&full);
+        let error = full.finish().unwrap_err();
         assert!(error.exit_code() == 23 && error.to_string().contains("the disk is full"), "{error}");
     }
 }

@@ -363,25 +363,26 @@ impl Download {
         Ok(())
     }
 
-    /// The next bytes of an answer's content. Returns whether more of it is wanted.
+    /// The next bytes of an answer's content. Returns how many were taken, fewer than all while the output has no room; `None` if no
+    /// more of it is wanted.
     #[inline]
-    pub fn on_body(&mut self, exchange: &mut Exchange, bytes: &[u8]) -> bool {
+    pub fn on_body(&mut self, exchange: &mut Exchange, bytes: &[u8]) -> Option<usize> {
         if !self.is_current(exchange) {
-            return false;
+            return None;
         }
         let (Content::Wanted { run, check, .. }, Some(destination)) =
             (&mut exchange.content, &mut self.destination)
         else {
-            return true;
+            return Some(bytes.len());
         };
-        let length = bytes.len() as u64;
-        if let Err(error) = check.on_bytes(bytes.len()).and_then(|()| destination.append(run, bytes)) {
+        let taken = bytes.get(..destination.room(bytes.len())).unwrap_or(bytes);
+        if let Err(error) = check.on_bytes(taken.len()).and_then(|()| destination.append(run, taken)) {
             self.fail(error);
-            return false;
+            return None;
         }
-        self.held = self.held.saturating_add(length);
-        self.transferred = self.transferred.saturating_add(length);
-        true
+        self.held = self.held.saturating_add(taken.len() as u64);
+        self.transferred = self.transferred.saturating_add(taken.len() as u64);
+        Some(taken.len())
     }
 
     /// An answer is complete.
@@ -436,6 +437,28 @@ impl Download {
             DownloadPlan::Single if self.under_way == 0 => DownloadState::Complete,
             _ => DownloadState::Running,
         }
+    }
+
+    /// What to call, on another thread, when [`Download::may_resume`] or [`Download::is_written`] may have changed.
+    pub fn on_news(&self, news: impl Fn() + Send + Sync + 'static) {
+        if let Some(destination) = &self.destination {
+            destination.on_news(news);
+        }
+    }
+
+    /// Whether its output takes no more for now: the reader of a pipe pauses.
+    pub fn is_held_up(&self) -> bool {
+        self.destination.as_ref().is_some_and(Destination::is_full)
+    }
+
+    /// Whether the output takes bytes again, after [`Download::on_body`] could not take all. Says so once.
+    pub fn may_resume(&self) -> bool {
+        self.destination.as_ref().is_some_and(Destination::has_room_again)
+    }
+
+    /// Whether the output has got all that was taken, or takes no more.
+    pub fn is_written(&self) -> bool {
+        self.destination.as_ref().is_none_or(Destination::is_written)
     }
 
     /// Whether it has given up.

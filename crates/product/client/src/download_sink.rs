@@ -84,7 +84,7 @@ impl RunShared {
     }
 
     /// Something beside content has happened: the run looks.
-    fn wake(&self) {
+    pub(crate) fn wake(&self) {
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
         waker.into_iter().for_each(Waker::wake);
     }
@@ -121,14 +121,15 @@ impl BodySink for DownloadSink {
     #[inline]
     fn on_body(&mut self, bytes: &[u8]) -> usize {
         let number = self.number;
-        let is_current = self.download.with(|state| {
-            state.exchange(number).is_none_or(|(download, exchange)| download.on_body(exchange, bytes))
+        let taken = self.download.with(|state| match state.exchange(number) {
+            Some((download, exchange)) => download.on_body(exchange, bytes),
+            None => Some(bytes.len()),
         });
-        if is_current == Some(false) {
+        if taken == Some(None) {
             // The request is to be given up.
             self.run.wake();
         }
-        bytes.len()
+        taken.flatten().unwrap_or(bytes.len())
     }
 }
 

@@ -145,7 +145,7 @@ impl Run<'_> {
             if self.downloads.is_empty() && self.next_job >= jobs.len() {
                 return Poll::Ready(());
             }
-            if stop.load(Ordering::Relaxed) && self.next_job < usize::MAX {
+            if stop.load(Ordering::Relaxed) && !self.is_interrupted() {
                 self.interrupt();
                 continue;
             }
@@ -170,6 +170,8 @@ impl Run<'_> {
             self.view.on_begin(number);
             match Download::open(number, job, streams) {
                 Ok(download) => {
+                    let shared = Arc::clone(&self.shared);
+                    download.on_news(move || shared.wake());
                     let transfer = Transfer::new(download, self.shared.now(), self.fetcher.usage());
                     self.downloads.push(SharedDownload::new(transfer));
                 }
@@ -234,14 +236,18 @@ impl Run<'_> {
         self.asked.retain_mut(|Asked { number, download, control, is_cancelled, .. }| {
             let goes_on = download.with(|state| {
                 let Some((download, exchange)) = state.exchange(*number) else { return false };
+                let mut control = control.lock().unwrap_or_else(PoisonError::into_inner);
                 if *is_cancelled
                     || download.is_current(exchange) && download.standing() == DownloadState::Running
                 {
+                    if download.may_resume() {
+                        control.iter().for_each(Control::resume);
+                    }
                     return true;
                 }
                 download.on_cut(exchange);
                 // Where there is a connection, the end of the request tells what that was like.
-                match control.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                match control.take() {
                     Some(control) if download.has_failed() => control.cancel(),
                     _ => {
                         state.forget(*number);
@@ -253,6 +259,8 @@ impl Run<'_> {
             });
             goes_on == Some(true)
         });
+        // Who interrupts does not wait for the reader of a pipe.
+        let is_interrupted = self.is_interrupted();
         let mut over = Vec::new();
         self.downloads.retain(|shared| {
             let goes_on = shared.with(|state| match state.transfer.download.standing() {
@@ -262,7 +270,9 @@ impl Run<'_> {
                     state.transfer.download.on_moved();
                     true
                 }
-                DownloadState::Complete | DownloadState::Failed => !state.exchanges.is_empty(),
+                DownloadState::Complete | DownloadState::Failed => {
+                    !state.exchanges.is_empty() || !is_interrupted && !state.transfer.download.is_written()
+                }
             });
             if goes_on == Some(false) {
                 over.extend(shared.take());
@@ -342,6 +352,10 @@ impl Run<'_> {
         for shared in &self.downloads {
             shared.with(|state| state.transfer.download.fail(GetError::Usage(text.clone())));
         }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.next_job == usize::MAX
     }
 
     /// Ends everything that is under way and keeps what is there. No other job begins.

@@ -39,6 +39,7 @@ pub mod target;
 pub mod tasks;
 mod transfer;
 pub mod usage;
+mod writer;
 
 pub use ::body::Body;
 pub use crypto::Roots;

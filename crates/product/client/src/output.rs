@@ -30,6 +30,13 @@ pub enum Output {
     Nowhere(Check),
 }
 
+impl Output {
+    /// Whether its reader may pause.
+    pub fn is_sequential(&self) -> bool {
+        matches!(self, Output::Stdout | Output::Device(_))
+    }
+}
+
 /// The outputs of `targets`, one each, in their order; `option` is the value of `-o`.
 pub fn plan(option: Option<&str>, targets: &[Target]) -> Result<Vec<Output>, GetError> {
     let mut outputs: Vec<Output> = Vec::with_capacity(targets.len());

@@ -45,6 +45,10 @@ impl Transfer {
     /// Time has passed. The connection was `heard` at that time last: a server may serve its requests one after the other,
     /// so that silence about one of them means nothing. Gives up after a silence of `patience`.
     pub(crate) fn on_tick(&mut self, now: Instant, heard: Instant, patience: Duration) {
+        if self.download.is_held_up() {
+            // Nor is this silence.
+            self.waits_since = now;
+        }
         let since = self.waits_since.max(heard);
         let asked = self.download.standing() == DownloadState::Running && !self.download.is_waiting();
         if asked && !patience.is_zero() && now.saturating_since(since) >= patience {

@@ -97,7 +97,8 @@ impl TransportConfig {
         self
     }
 
-    /// A PING is sent when the connection was quiet for so long. Default: none.
+    /// A PING is sent when the connection was quiet for so long, or for a third of the idle timeout of both ends if that is less.
+    /// Default: none.
     pub fn keep_alive_interval(&mut self, interval: Option<Duration>) -> &mut Self {
         self.settings.keep_alive = interval.map(Into::into);
         self

@@ -25,7 +25,8 @@ pub struct TransportConfig {
     pub idle_timeout: Duration,
     /// The handshake must be complete after so long. Default: 10 s.
     pub handshake_timeout: Duration,
-    /// A PING is sent when the connection was quiet for so long. Default: none.
+    /// A PING is sent when the connection was quiet for so long, or for a third of the idle timeout of both ends if that is less.
+    /// Default: none.
     pub keep_alive: Option<Duration>,
     /// UDP payload, in bytes, that every path is assumed to carry. At least 1,200, the default.
     pub initial_packet_size: u16,

@@ -218,7 +218,8 @@ impl Builder {
         self
     }
 
-    /// A PING is sent when an HTTP/3 connection was quiet for so long, so that neither its idle timeout nor a firewall ends it.
+    /// A PING is sent when an HTTP/3 connection was quiet for so long, or for a third of the idle timeout of both ends if that is less,
+    /// so that neither that timeout nor a firewall ends it.
     /// Default: `None`, because it wakes radios and servers. An idle connection that has timed out is replaced by the next request.
     pub fn keep_alive(mut self, interval: Option<Duration>) -> Builder {
         self.keep_alive = interval;

@@ -201,7 +201,8 @@ impl Connection {
         if !may_ask {
             return None;
         }
-        let interval = [self.timers.keep_alive, self.patience()].into_iter().flatten().min()?;
+        let keep_alive = self.timers.keep_alive.map(|interval| interval.min(self.longest_quiet()));
+        let interval = [keep_alive, self.patience()].into_iter().flatten().min()?;
         Some(self.timers.active_at + interval)
     }
 
@@ -209,9 +210,13 @@ impl Connection {
     /// as the configuration says. To be called after the handshake: an end that is quiet for long would else be taken for one that has
     /// gone. Source: RFC 9000 §10.1.2.
     pub fn set_keep_alive(&mut self, interval: Option<Duration>) {
+        self.timers.keep_alive = interval.or(self.config.keep_alive);
+    }
+
+    /// How quiet a connection may be that is kept alive.
+    fn longest_quiet(&self) -> Duration {
         let idle = self.timers.idle_timeout;
-        let most = if idle.is_zero() { Duration::MAX } else { idle / 3 };
-        self.timers.keep_alive = interval.map(|interval| interval.min(most)).or(self.config.keep_alive);
+        if idle.is_zero() { Duration::MAX } else { idle / 3 }
     }
 
     /// How long a client that waits for an answer listens before it asks whether the server still reaches it. Where an address
