@@ -395,3 +395,21 @@ impl Port for QueuesOrSocket {
         self.port().advice()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::AnyPort;
+    use udp::Variant;
+
+    /// Deleted, each worker of an upgraded server could begin a connection with a part of one ClientHello.
+    #[test]
+    fn workers_hear_that_a_socket_in_the_place_of_queues_is_shared() {
+        let options = BindOptions::new(([127, 0, 0, 1], 0).into(), Variant::Plain);
+        let socket = UdpSocket::bind(options.address).unwrap();
+        let port = QueuesOrSocket::of_socket(socket.into(), options.clone()).unwrap();
+        assert!(port.is_shared());
+        assert!(AnyPort::other(port).is_shared(), "in a box, too");
+        assert!(!UdpPort::bind(&options).unwrap().is_shared(), "its own");
+    }
+}

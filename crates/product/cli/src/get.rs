@@ -146,6 +146,8 @@ pub(crate) struct GetArgs {
     #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Connection", hide_short_help = true)]
     connect_timeout: u64,
     /// Give up a download when nothing arrived for this many seconds; 0 never gives up.
+    ///
+    /// As long as the reader of a pipe or a terminal takes nothing, the seconds are not counted.
     #[arg(long, default_value_t = 30, value_name = "SECONDS", help_heading = "Connection")]
     timeout: u64,
 

@@ -207,8 +207,7 @@ impl Connection {
     }
 
     /// Sends a PING when the connection was quiet for so long, or for a third of the idle timeout of both ends if that is less. `None`:
-    /// as the configuration says. To be called after the handshake: an end that is quiet for long would else be taken for one that has
-    /// gone. Source: RFC 9000 §10.1.2.
+    /// as the configuration says. Source: RFC 9000 §10.1.2.
     pub fn set_keep_alive(&mut self, interval: Option<Duration>) {
         self.timers.keep_alive = interval.or(self.config.keep_alive);
     }
