@@ -21,6 +21,8 @@ const SPAN: u64 = 1 << (DIGIT * LEVELS as u32);
 #[derive(Clone, Debug)]
 struct Level<K> {
     occupied: u64,
+    /// The earliest tick of each occupied slot's entries.
+    earliest: [u64; SLOTS],
     slots: [Vec<(u64, K)>; SLOTS],
 }
 
@@ -35,7 +37,11 @@ pub struct Wheel<K> {
 impl<K: Copy> Wheel<K> {
     /// An empty wheel that begins at `now`.
     pub fn new(now: Instant) -> Wheel<K> {
-        let level = || Level { occupied: 0, slots: core::array::from_fn(|_| Vec::new()) };
+        let level = || Level {
+            occupied: 0,
+            earliest: [u64::MAX; SLOTS],
+            slots: core::array::from_fn(|_| Vec::new()),
+        };
         Wheel { present: tick(now), levels: core::array::from_fn(|_| level()) }
     }
 
@@ -53,7 +59,9 @@ impl<K: Copy> Wheel<K> {
         let slot = digit(due, level);
         if let Some(level) = self.levels.get_mut(level) {
             level.occupied |= 1 << slot;
-            if let Some(entries) = level.slots.get_mut(slot) {
+            if let (Some(entries), Some(earliest)) = (level.slots.get_mut(slot), level.earliest.get_mut(slot))
+            {
+                *earliest = due.min(*earliest);
                 entries.push((due, key));
             }
         }
@@ -76,9 +84,12 @@ impl<K: Copy> Wheel<K> {
         })
     }
 
-    /// When `expire` should be called next. May be earlier than the next deadline, never later than a tick after it.
+    /// When `expire` should be called next: at the next deadline, or up to a tick after it. Not when a slot of a higher level begins: its
+    /// entries can move down when one of them is due.
     pub fn next_expiry(&self) -> Option<Instant> {
-        self.next_slot().map(|(_, _, begins)| Instant::from_nanos(begins << TICK_SHIFT))
+        let (number, slot, _) = self.next_slot()?;
+        let earliest = self.levels.get(number)?.earliest.get(slot)?;
+        Some(Instant::from_nanos(earliest << TICK_SHIFT))
     }
 
     /// Moves the present to `now` and hands out the keys that came up.
@@ -91,7 +102,11 @@ impl<K: Copy> Wheel<K> {
             self.present = begins;
             let Some(level) = self.levels.get_mut(number) else { break };
             level.occupied &= !(1 << slot);
-            let Some(entries) = level.slots.get_mut(slot) else { break };
+            let (Some(entries), Some(earliest)) = (level.slots.get_mut(slot), level.earliest.get_mut(slot))
+            else {
+                break;
+            };
+            *earliest = u64::MAX;
             // The slot's memory goes back after the round; nothing can be placed in it meanwhile.
             let mut round = core::mem::take(entries);
             for (due, key) in round.drain(..) {
@@ -169,7 +184,10 @@ mod tests {
                 let tick = Duration::from_nanos(1 << TICK_SHIFT);
                 prop_assert!(waiting.iter().all(|key| due[*key] + tick > now), "late");
                 if let Some(next) = waiting.iter().map(|key| due[*key]).min() {
-                    prop_assert!(wheel.next_expiry().expect("a key waits") <= next + tick);
+                    let expiry = wheel.next_expiry().expect("a key waits");
+                    prop_assert!(expiry <= next + tick, "the sleeper is woken late");
+                    let reach = Duration::from_nanos((SPAN / 2) << TICK_SHIFT);
+                    prop_assert!(expiry >= next || next >= now + reach, "the sleeper is woken in vain");
                 }
             }
             prop_assert!(waiting.is_empty());
