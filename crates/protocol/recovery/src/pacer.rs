@@ -13,7 +13,11 @@
 //! limit that cost rate would be a second congestion controller.
 //!
 //! On a path that has lost nothing of late a train may be longer ([`Pacer::set_long_trains`]): ten packets of a flow of 10 Mbit/s, one at a time, wake
-//! both ends ten times. It is no longer than what waits to be sent ([`Pacer::expect`]), so that the end of an answer waits for nothing.
+//! both ends ten times. It is no longer than what waits to be sent ([`Pacer::expect`]), so that the end of an answer waits for nothing. And
+//! it takes along what would be a short one behind it, for which the tokens go below zero: three packets of the sixteen for which an acknowledgement
+//! makes room are not worth a wake-up.
+//!
+//! Where the window is full nothing is saved up for ([`Pacer::hold`]): an acknowledgement wakes the sender.
 //!
 //! Where many connections share a worker, a train of a slow one may hold more of the rate ([`Pacer::set_savings`]), up to
 //! ten packets or what the path is known to absorb: or else the worker is woken for each packet of each connection, and nothing leaves
@@ -44,8 +48,14 @@ const PARTS_OF_QUEUE: u64 = 2;
 /// Packets that may always leave back to back. Source: RFC 9002 §7.7.
 const BURST_PACKETS: u64 = 10;
 
+/// Long trains of a round trip at least, of up to ten packets.
+const LONG_TRAINS: u32 = 4;
+/// The same, of up to [`LONG_TRAIN_PACKETS`]: more than ten packets may overflow a queue that holds a tenth of what the path does.
+const LONGER_TRAINS: u32 = 16;
 /// Packets of a long train at most: what a path of which nothing is known gets at first, too. Source: RFC 9002 §7.7.
 const LONG_TRAIN_PACKETS: u64 = 32;
+/// A remainder that is no more than this part of a long train leaves with it.
+const REMAINDER: f64 = 0.5;
 
 /// How long before its departure a train may be released, to a data path that holds it: two more trains than the one
 /// that is due, and what a timer may be late.
@@ -134,18 +144,18 @@ impl Savings {
 pub struct Pacer {
     pacing: Pacing,
     savings: Savings,
-    /// So much of the rate is a long train; zero where there is none.
+    /// The round trip that long trains are a part of; zero where there is none.
     long_trains: Duration,
     rate: Rate,
     /// Bytes that may leave. Below zero after a probe that left unasked.
     tokens: f64,
     /// Tokens that pile up at most while a train is saved up for.
     depth: f64,
-    /// Tokens that pile up at most while nothing is waited for.
-    rest: f64,
     train: f64,
     /// What is saved up for: a train, or more of a long one.
     goal: f64,
+    /// Bytes that would leave now without a pacer.
+    expected: u32,
     /// Bytes of the largest packet.
     packet: u16,
     filled_at: Instant,
@@ -172,6 +182,9 @@ pub enum Release {
 enum State {
     Releasing,
     Saving,
+    /// A train is saved up for, and could not leave if it were there: no timer waits for it, and no more piles up than while nothing is
+    /// waited for.
+    Held,
 }
 
 impl Pacer {
@@ -184,9 +197,9 @@ impl Pacer {
             rate: Rate::UNLIMITED,
             tokens: 0.0,
             depth: 0.0,
-            rest: 0.0,
             train: 0.0,
             goal: 0.0,
+            expected: 0,
             packet: 0,
             filled_at: now,
             state: State::Releasing,
@@ -231,25 +244,38 @@ impl Pacer {
                 self.train = train.max(rate.bytes_in(span).min(most));
             }
             self.depth = self.long_train().max(always) + late;
-            self.rest = train.max(always) + late;
         } else {
             self.depth = train + late;
-            self.rest = train;
         }
         self.goal = self.train;
         self.tokens = self.tokens.min(self.depth);
     }
 
-    /// So much of the rate may be saved up for a train of up to ten packets, half as much for one of up to 32; zero for no more than anyway. For
-    /// default bursts, from the next [`Pacer::set_rate`] on.
-    pub fn set_long_trains(&mut self, span: Duration) {
-        self.long_trains = span;
+    /// Tokens that pile up at most while nothing is waited for, at a finite rate.
+    fn rest(&self) -> f64 {
+        let packet = f64::from(self.packet);
+        match self.pacing {
+            Pacing::On(burst) if !burst.is_free() => self.train,
+            Pacing::On(_) | Pacing::Off => {
+                let train = Burst::default().bytes(self.rate, packet);
+                train.max(packet * BURST_PACKETS as f64) + self.rate.bytes_in(QUANTUM)
+            }
+        }
     }
 
-    /// `bytes` wait to be sent and may wait for a long train; zero where something may not. For the next [`Pacer::allowance`].
+    /// A quarter of `round_trip` at the rate may be saved up for a train of up to ten packets, a sixteenth for one of up to 32; zero for no
+    /// more than anyway. For default bursts, from the next [`Pacer::set_rate`] on.
+    pub fn set_long_trains(&mut self, round_trip: Duration) {
+        let is_free = matches!(self.pacing, Pacing::On(burst) if burst.is_free());
+        self.long_trains = if is_free { round_trip } else { Duration::ZERO };
+    }
+
+    /// `bytes` wait to be sent and may wait for a long train; zero where something may not. The window has `room` for so many. For the next
+    /// [`Pacer::allowance`].
     #[inline]
-    pub fn expect(&mut self, bytes: u64) {
+    pub fn expect(&mut self, bytes: u64, room: u64) {
         self.goal = self.long_train().min(self.train.max(bytes as f64));
+        self.expected = u32::try_from(bytes.min(room)).unwrap_or(u32::MAX);
     }
 
     /// Whether [`Pacer::expect`] says anything.
@@ -260,14 +286,13 @@ impl Pacer {
 
     /// Bytes that may be saved up, no less than a train.
     fn long_train(&self) -> f64 {
-        let is_free = matches!(self.pacing, Pacing::On(burst) if burst.is_free());
-        if !self.has_long_trains() || !is_free || self.rate.is_unlimited() {
+        if !self.has_long_trains() || self.rate.is_unlimited() {
             return self.train;
         }
-        let (long, packet) = (self.rate.bytes_in(self.long_trains), f64::from(self.packet));
-        // More than ten packets may overflow a queue that holds a tenth of what the path does.
-        let most = (packet * BURST_PACKETS as f64).max((long / 2.0).min(packet * LONG_TRAIN_PACKETS as f64));
-        self.train.max(long.min(most).min(LARGEST_TRAIN as f64))
+        let (window, packet) = (self.rate.bytes_in(self.long_trains), f64::from(self.packet));
+        let long = (window / f64::from(LONG_TRAINS)).min(packet * BURST_PACKETS as f64);
+        let longer = (window / f64::from(LONGER_TRAINS)).min(packet * LONG_TRAIN_PACKETS as f64);
+        self.train.max(long.max(longer).min(LARGEST_TRAIN as f64))
     }
 
     /// Bytes that are released at a time at most.
@@ -302,13 +327,24 @@ impl Pacer {
             return self.largest();
         }
         self.fill(now);
-        let enough = if self.state == State::Saving { self.goal } else { f64::from(self.packet) };
+        let enough = if self.state == State::Releasing { f64::from(self.packet) } else { self.goal };
         let ready = self.tokens + ROUNDING;
         if ready < enough {
             return self.look_ahead(now);
         }
         self.state = State::Releasing;
+        if self.has_long_trains() && f64::from(self.expected) <= ready * (1.0 + REMAINDER) {
+            return (ready as u64).max(self.expected.into());
+        }
         (ready as u64).min(self.largest())
+    }
+
+    /// Congestion control has no room for a packet: what is saved up for waits for an acknowledgement, until the next [`Pacer::allowance`].
+    #[inline]
+    pub fn hold(&mut self) {
+        if self.state == State::Saving {
+            self.state = State::Held;
+        }
     }
 
     /// A whole train, if it departs soon enough.
@@ -349,9 +385,9 @@ impl Pacer {
         self.tokens = (self.tokens - bytes as f64).max(floor);
     }
 
-    /// When the next train may be released; `None` while something may be already.
+    /// When the next train may be released; `None` while something may be already, or nothing could leave ([`Pacer::hold`]).
     pub fn next_release(&self) -> Option<Instant> {
-        if self.rate.is_unlimited() || self.state == State::Releasing {
+        if self.rate.is_unlimited() || self.state != State::Saving {
             return None;
         }
         let wait = self.rate.time_for(self.goal - self.tokens);
@@ -368,7 +404,7 @@ impl Pacer {
         // What a late sender is owed it is owed in the turn that it was woken for. Nor is it idle while it waits for an acknowledgement
         // that was asked to be as rare as its trains.
         let is_owed = self.state == State::Saving || elapsed <= self.savings.span;
-        let most = if is_owed { self.depth } else { self.rest };
+        let most = if is_owed { self.depth } else { self.rest() };
         self.tokens = (self.tokens + self.rate.bytes_in(elapsed)).min(most);
         self.filled_at = now;
     }

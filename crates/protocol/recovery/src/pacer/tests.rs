@@ -75,10 +75,10 @@ fn saving(savings: Savings, rate: u64) -> (Pacer, Instant) {
 /// Deleted, a slow flow could wake both ends for each packet; or the end of an answer, and what is sent again, wait for bytes that are not there.
 #[test]
 fn a_long_train_is_no_longer_than_what_waits() {
-    let span = Duration::from_millis(5);
+    let round_trip = Duration::from_millis(40);
     let ample = 1_000_000;
     let cases = [
-        (1_250_000, ample, 4),
+        (1_250_000, ample, 8),
         (125_000, ample, 1),
         (3_630_000, ample, 10),
         (12_500_000, ample, 21),
@@ -89,11 +89,11 @@ fn a_long_train_is_no_longer_than_what_waits() {
     ];
     for (rate, waiting, packets) in cases {
         let mut pacer = Pacer::new(Instant::ZERO, MTU);
-        pacer.set_long_trains(span);
+        pacer.set_long_trains(round_trip);
         pacer.set_rate(per_second(rate), MTU);
         let burst = pacer.allowance(Instant::ZERO);
         pacer.on_sent(Instant::ZERO, burst);
-        pacer.expect(waiting);
+        pacer.expect(waiting, u64::MAX);
         assert_eq!(pacer.allowance(Instant::ZERO), 0);
         let next = pacer.next_release().unwrap();
         assert_eq!(pacer.allowance(next - Duration::from_micros(10)), 0, "{rate} B/s, {waiting}");
@@ -106,11 +106,11 @@ fn long_trains_keep_the_rate_and_no_pause_adds_to_them() {
     let rate = 12_500_000;
     let mut now = Instant::ZERO;
     let mut pacer = Pacer::new(now, MTU);
-    pacer.set_long_trains(Duration::from_millis(5));
+    pacer.set_long_trains(Duration::from_millis(40));
     pacer.set_rate(per_second(rate), MTU);
     let (mut sent, mut trains) = (0, 0);
     while now < Instant::ZERO + Duration::from_secs(1) {
-        pacer.expect(u64::MAX);
+        pacer.expect(u64::MAX, u64::MAX);
         match pacer.allowance(now) / u64::from(MTU) {
             0 => now = pacer.next_release().unwrap() + Duration::from_micros(500),
             packets => {
@@ -125,6 +125,65 @@ fn long_trains_keep_the_rate_and_no_pause_adds_to_them() {
     pacer.on_sent(now, last);
     let burst = pacer.allowance(now + Duration::from_secs(1));
     assert_eq!(burst, 10 * u64::from(MTU) + rate / 1_000 + ROUNDING as u64, "after a pause it is as ever");
+}
+
+/// Deleted, three packets of sixteen for which the window has room could cost a wake-up, or a train be much longer than the pacer has tokens for.
+#[test]
+fn a_remainder_leaves_with_a_long_train() {
+    let (rate, mtu) = (3_630_000, u64::from(MTU));
+    let tokens = 10 * mtu + rate / 1_000 + ROUNDING as u64;
+    let most = tokens * 3 / 2;
+    for (waiting, room, leaves) in [
+        (u64::MAX, 16 * mtu, 16 * mtu),
+        (16 * mtu, u64::MAX, 16 * mtu),
+        (u64::MAX, most, most),
+        (u64::MAX, most + 1, tokens),
+        (u64::MAX, 3 * mtu, tokens),
+        (0, u64::MAX, tokens),
+    ] {
+        let mut pacer = Pacer::new(Instant::ZERO, MTU);
+        pacer.set_long_trains(Duration::from_millis(40));
+        pacer.set_rate(per_second(rate), MTU);
+        pacer.expect(waiting, room);
+        let now = Instant::ZERO;
+        assert_eq!(pacer.allowance(now), leaves, "{waiting} bytes wait, there is room for {room}");
+        pacer.on_sent(now, leaves);
+        let owed = leaves + rate / 1_000 - tokens;
+        let paid = Duration::from_nanos(owed * 1_000_000_000 / rate);
+        pacer.expect(0, u64::MAX);
+        assert_eq!(pacer.allowance(now), 0);
+        let next = pacer.next_release().unwrap().saturating_since(now);
+        assert!(next.abs_diff(paid) < Duration::from_micros(10), "what left early is paid for: {next:?}");
+    }
+    let burst = Burst { packets: Some(4), span: None };
+    let mut pacer = Pacer::new(Instant::ZERO, MTU).with_pacing(Pacing::On(burst));
+    pacer.set_long_trains(Duration::from_millis(40));
+    pacer.set_rate(per_second(rate), MTU);
+    pacer.expect(u64::MAX, 5 * mtu);
+    assert_eq!(pacer.allowance(Instant::ZERO), 4 * mtu, "bursts of a set size stay as they are");
+}
+
+/// Deleted, the sender could be woken for a train for which the window has no room, or such a train could pile up, or hold up what comes after.
+#[test]
+fn a_full_window_waits_for_no_train() {
+    let (rate, mtu) = (3_630_000, u64::from(MTU));
+    let now = Instant::ZERO;
+    let mut pacer = Pacer::new(now, MTU);
+    pacer.hold();
+    pacer.set_rate(per_second(rate), MTU);
+    let burst = pacer.allowance(now);
+    assert!(burst >= 10 * mtu, "nothing was saved up for");
+    pacer.on_sent(now, burst);
+    assert_eq!(pacer.allowance(now), 0);
+    let due = pacer.next_release().unwrap();
+    pacer.hold();
+    assert_eq!(pacer.next_release(), None);
+    assert_eq!(pacer.allowance(due - Duration::from_micros(10)), 0, "an acknowledgement makes room before");
+    assert!(pacer.next_release().unwrap().saturating_since(due) < Duration::from_micros(1));
+    pacer.hold();
+    let much_later = now + Duration::from_secs(1);
+    assert_eq!(pacer.allowance(much_later), burst, "no more than after a pause");
+    assert_eq!(pacer.next_release(), None);
 }
 
 /// Deleted, a thousand slow connections could wake their worker for each packet, or leave in bursts that RFC 9002 §7.7 rules out.

@@ -77,7 +77,11 @@ impl Assembly<'_> {
             left = left.checked_sub(sent).filter(|left| *left >= sent).unwrap_or(0);
         }
         self.note_app_limited(now);
-        if left == 0 && self.has_more(now) { Transmitted::Paused } else { Transmitted::All }
+        if left == 0 && self.has_more(now) {
+            return Transmitted::Paused;
+        }
+        self.hold_pacer();
+        Transmitted::All
     }
 
     /// What pacing allows. A lane that carries no data is as one that the pacer holds back.
@@ -85,12 +89,13 @@ impl Assembly<'_> {
     fn paced(&mut self, now: Instant) -> u64 {
         match self.usage {
             LaneUse::Data => {
-                let pacer = &mut self.paths.active_mut().pacer;
-                if pacer.has_long_trains() {
-                    let streams = &self.components.streams;
-                    pacer.expect(if self.components.datagrams.wants() { 0 } else { streams.waiting() });
+                let path = self.paths.active_mut();
+                if path.pacer.has_long_trains() {
+                    let may_wait = !self.components.datagrams.wants();
+                    let bytes = if may_wait { self.components.streams.waiting() } else { 0 };
+                    path.pacer.expect(bytes, path.congestion.available(self.spaces.in_flight_bytes()));
                 }
-                pacer.allowance(now)
+                path.pacer.allowance(now)
             }
             LaneUse::Standby => 0,
         }
@@ -121,6 +126,17 @@ impl Assembly<'_> {
         let in_flight = self.spaces.in_flight_bytes();
         let path = self.paths.active_mut();
         path.app_limited = path.note_mtu_probe(now, in_flight) == Blocked::No && starved;
+    }
+
+    /// Where the window is full an acknowledgement decides when something leaves, not the pacer.
+    #[inline]
+    fn hold_pacer(&mut self) {
+        let path = self.paths.active_mut();
+        let is_full =
+            path.congestion.available(self.spaces.in_flight_bytes()) < u64::from(path.max_packet_size);
+        if is_full && !self.spaces.handshaking() {
+            path.pacer.hold();
+        }
     }
 
     /// Full packets of 1-RTT data until budget, capacity or data end. Returns the bytes sent.

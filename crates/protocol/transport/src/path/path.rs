@@ -32,8 +32,6 @@ const FLIGHTS: u64 = 4;
 /// Bytes that leave without such a look, 16 packets of Ethernet: a smaller part costs more system calls than it is worth.
 const LEAST_FLIGHT: u64 = 16 * 1_472;
 
-/// Trains of a round trip at least, where nothing was lost of late.
-const TRAINS: u64 = 8;
 /// So many round trips after a loss trains are short.
 const ROUNDS_OF_SHORT_TRAINS: u64 = 4;
 
@@ -254,13 +252,13 @@ impl Path {
         self.pacer.set_rate(self.congestion.pacing_rate(&self.rtt), self.max_packet_size);
     }
 
-    /// Packets were acknowledged, of which the controller has heard. Trains are an eighth of a round trip where nothing was lost of late; in slow start a
-    /// flow is short of every round trip, and has no train to wait for.
+    /// Packets were acknowledged, of which the controller has heard. Trains are long where nothing was lost of late; in slow start a flow is
+    /// short of every round trip, and has no train to wait for.
     #[inline]
     pub(crate) fn on_acknowledged(&mut self, now: Instant) {
         let has_short_trains =
             now < self.short_trains_until || self.congestion.is_in_slow_start() || !self.rtt.has_sample();
-        self.pacer.set_long_trains(if has_short_trains { Duration::ZERO } else { self.rtt.min() / TRAINS });
+        self.pacer.set_long_trains(if has_short_trains { Duration::ZERO } else { self.rtt.min() });
         self.repace();
     }
 

@@ -249,7 +249,7 @@ fn next_train(path: &mut Path, now: Instant) -> u64 {
     path.on_acknowledged(now);
     let burst = path.pacer.allowance(now);
     path.pacer.on_sent(now, burst);
-    path.pacer.expect(u64::MAX);
+    path.pacer.expect(u64::MAX, u64::MAX);
     assert_eq!(path.pacer.allowance(now), 0);
     let next = path.pacer.next_release().unwrap();
     path.pacer.allowance(next) / u64::from(path.max_packet_size)
@@ -289,7 +289,7 @@ fn trains_are_long_where_nothing_was_lost_of_late() {
     assert_eq!(next_train(path, at(120)), 1, "a loss");
     assert_eq!(next_train(path, at(279)), 1, "four round trips");
     assert_eq!(path.congestion.window() / u64::from(path.max_packet_size), 30);
-    assert_eq!(next_train(path, at(280)), 3, "an eighth of the window");
+    assert_eq!(next_train(path, at(280)), 7, "a quarter of the window");
 }
 
 /// Spurious migration: a third party copies one packet from another address.
