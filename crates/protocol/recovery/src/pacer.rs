@@ -274,8 +274,10 @@ impl Pacer {
     /// [`Pacer::allowance`].
     #[inline]
     pub fn expect(&mut self, bytes: u64, room: u64) {
-        self.goal = self.long_train().min(self.train.max(bytes as f64));
-        self.expected = u32::try_from(bytes.min(room)).unwrap_or(u32::MAX);
+        let long = self.long_train();
+        self.goal = long.min(self.train.max(bytes as f64));
+        self.expected =
+            if long > self.train { u32::try_from(bytes.min(room)).unwrap_or(u32::MAX) } else { 0 };
     }
 
     /// Whether [`Pacer::expect`] says anything.
