@@ -329,7 +329,11 @@ impl Pacer {
             return self.largest();
         }
         self.fill(now);
-        let enough = if self.state == State::Releasing { f64::from(self.packet) } else { self.goal };
+        let enough = match self.state {
+            State::Releasing => f64::from(self.packet),
+            State::Saving => self.goal,
+            State::Held => self.goal.min(self.rest()),
+        };
         let ready = self.tokens + ROUNDING;
         if ready < enough {
             return self.look_ahead(now);

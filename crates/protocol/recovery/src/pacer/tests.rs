@@ -184,6 +184,22 @@ fn a_full_window_waits_for_no_train() {
     let much_later = now + Duration::from_secs(1);
     assert_eq!(pacer.allowance(much_later), burst, "no more than after a pause");
     assert_eq!(pacer.next_release(), None);
+
+    // Of 100 Mbit/s a long train is 21 packets, and 18 pile up.
+    let mut pacer = Pacer::new(now, MTU);
+    pacer.set_long_trains(Duration::from_millis(40));
+    pacer.set_rate(per_second(12_500_000), MTU);
+    let burst = pacer.allowance(now);
+    pacer.on_sent(now, burst);
+    pacer.expect(u64::MAX, u64::MAX);
+    assert_eq!(pacer.allowance(now), 0);
+    pacer.hold();
+    pacer.expect(u64::MAX, u64::MAX);
+    assert_eq!(
+        pacer.allowance(much_later) / mtu,
+        18,
+        "an acknowledgement waits for no more than could pile up"
+    );
 }
 
 /// Deleted, a thousand slow connections could wake their worker for each packet, or leave in bursts that RFC 9002 §7.7 rules out.
