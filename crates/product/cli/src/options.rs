@@ -127,7 +127,7 @@ pub(crate) struct QuicArgs {
     /// Pace in bursts of this many packets at most, each handed to the kernel by itself.
     ///
     /// Without this flag and the next, a burst is a millisecond's worth of the rate, up to what the kernel segments in one
-    /// call, and 10 packets after a pause; where nothing was lost of late a quarter of a round trip's, up to 10 packets, or a
+    /// call, and 10 packets after a pause; where nothing was lost of late an eighth of a round trip's, up to 10 packets, or a
     /// sixteenth, up to 32. With this flag a burst on a slow path holds no more than 10 ms of the rate.
     #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u16).range(1..=1_000), hide = true, help_heading = LABORATORY)]
     pub(crate) pacing_burst: Option<u16>,

@@ -49,7 +49,7 @@ const PARTS_OF_QUEUE: u64 = 2;
 const BURST_PACKETS: u64 = 10;
 
 /// Long trains of a round trip at least, of up to ten packets.
-const LONG_TRAINS: u32 = 4;
+const LONG_TRAINS: u32 = 8;
 /// The same, of up to [`LONG_TRAIN_PACKETS`]: more than ten packets may overflow a queue that holds a tenth of what the path does.
 const LONGER_TRAINS: u32 = 16;
 /// Packets of a long train at most: what a path of which nothing is known gets at first, too. Source: RFC 9002 §7.7.
@@ -263,7 +263,7 @@ impl Pacer {
         }
     }
 
-    /// A quarter of `round_trip` at the rate may be saved up for a train of up to ten packets, a sixteenth for one of up to 32; zero for no
+    /// An eighth of `round_trip` at the rate may be saved up for a train of up to ten packets, a sixteenth for one of up to 32; zero for no
     /// more than anyway. For default bursts, from the next [`Pacer::set_rate`] on.
     pub fn set_long_trains(&mut self, round_trip: Duration) {
         let is_free = matches!(self.pacing, Pacing::On(burst) if burst.is_free());

@@ -289,7 +289,7 @@ fn trains_are_long_where_nothing_was_lost_of_late() {
     assert_eq!(next_train(path, at(120)), 1, "a loss");
     assert_eq!(next_train(path, at(279)), 1, "four round trips");
     assert_eq!(path.congestion.window() / u64::from(path.max_packet_size), 30);
-    assert_eq!(next_train(path, at(280)), 7, "a quarter of the window");
+    assert_eq!(next_train(path, at(280)), 3, "an eighth of the window");
 }
 
 /// Spurious migration: a third party copies one packet from another address.
