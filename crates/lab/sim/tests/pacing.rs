@@ -27,16 +27,16 @@ struct Measured {
     dropped: u64,
 }
 
+/// Both directions have this bottleneck, and take so long.
+fn limit(scenario: &mut Scenario, bits_per_second: u64, queue_bytes: u64, one_way: Duration) {
+    let nodes = || vec![Node::Rate { bits_per_second, queue_bytes }, Node::Delay(one_way)];
+    (scenario.to_server, scenario.to_client) = (nodes(), nodes());
+}
+
 /// A download over 200 Mbit/s and 50 ms, from a server whose port holds trains, or sends at once what it gets.
 fn download(departure_times: bool) -> Result<Measured, String> {
     let mut scenario = Scenario::interop(11);
-    let nodes = || {
-        vec![
-            Node::Rate { bits_per_second: PER_MS * 8_000, queue_bytes: PER_MS * 50 },
-            Node::Delay(Duration::from_millis(25)),
-        ]
-    };
-    (scenario.to_server, scenario.to_client) = (nodes(), nodes());
+    limit(&mut scenario, PER_MS * 8_000, PER_MS * 50, Duration::from_millis(25));
     scenario.port.departure_times = departure_times;
     // Acknowledgements wake the sender too: here they are few, so that the pacer is what it sleeps by.
     scenario.client.ack_every = 1_000;
@@ -85,13 +85,7 @@ fn a_path_that_holds_trains_lets_the_sender_sleep_longer() {
 #[test]
 fn a_slow_flow_wakes_its_server_for_acknowledgements_and_little_else() {
     let mut scenario = Scenario::interop(11);
-    let nodes = || {
-        vec![
-            Node::Rate { bits_per_second: 30_000_000, queue_bytes: 300_000 },
-            Node::Delay(Duration::from_millis(20)),
-        ]
-    };
-    (scenario.to_server, scenario.to_client) = (nodes(), nodes());
+    limit(&mut scenario, 30_000_000, 300_000, Duration::from_millis(20));
     let plan = Workload::downloads([20_000_000]);
     let mut lab = build(&scenario, &plan).expect("a lab");
     drive(&mut lab, &scenario, &plan).expect("a download");
@@ -119,13 +113,7 @@ struct Bursts {
 fn paced(pacing: Pacing) -> Bursts {
     let mut scenario = Scenario::interop(11);
     // Room for a round trip's worth: the round trip is 20 ms without a queue and 40 ms with the longest.
-    let nodes = || {
-        vec![
-            Node::Rate { bits_per_second: 100_000_000, queue_bytes: 250_000 },
-            Node::Delay(Duration::from_millis(10)),
-        ]
-    };
-    (scenario.to_server, scenario.to_client) = (nodes(), nodes());
+    limit(&mut scenario, 100_000_000, 250_000, Duration::from_millis(10));
     scenario.server.pacing = pacing;
     let plan = Workload::downloads([30_000_000]);
     let mut lab = build(&scenario, &plan).expect("a lab");

@@ -54,7 +54,7 @@ const LONG_TRAINS: u32 = 8;
 const LONGER_TRAINS: u32 = 16;
 /// Packets of a long train at most: what a path of which nothing is known gets at first, too. Source: RFC 9002 §7.7.
 const LONG_TRAIN_PACKETS: u64 = 32;
-/// A remainder that is no more than this part of a long train leaves with it.
+/// What is left over leaves with a long train, if it is no more than this part of the tokens that are there.
 const REMAINDER: f64 = 0.5;
 
 /// How long before its departure a train may be released, to a data path that holds it: two more trains than the one
@@ -147,14 +147,14 @@ pub struct Pacer {
     /// The round trip that long trains are a part of; zero where there is none.
     long_trains: Duration,
     rate: Rate,
-    /// Bytes that may leave. Below zero after a probe that left unasked.
+    /// Bytes that may leave. Below zero after a probe that left unasked, or a remainder.
     tokens: f64,
     /// Tokens that pile up at most while a train is saved up for.
     depth: f64,
     train: f64,
     /// What is saved up for: a train, or more of a long one.
     goal: f64,
-    /// Bytes that would leave now without a pacer.
+    /// Bytes that would leave now without a pacer; zero where no train is long.
     expected: u32,
     /// Bytes of the largest packet.
     packet: u16,
@@ -268,6 +268,7 @@ impl Pacer {
     pub fn set_long_trains(&mut self, round_trip: Duration) {
         let is_free = matches!(self.pacing, Pacing::On(burst) if burst.is_free());
         self.long_trains = if is_free { round_trip } else { Duration::ZERO };
+        self.expected = 0;
     }
 
     /// `bytes` wait to be sent and may wait for a long train; zero where something may not. The window has `room` for so many. For the next
@@ -339,10 +340,9 @@ impl Pacer {
             return self.look_ahead(now);
         }
         self.state = State::Releasing;
-        if self.has_long_trains() && f64::from(self.expected) <= ready * (1.0 + REMAINDER) {
-            return (ready as u64).max(self.expected.into());
-        }
-        (ready as u64).min(self.largest())
+        let fits = f64::from(self.expected) <= ready * (1.0 + REMAINDER);
+        let whole = if fits { self.expected.into() } else { 0 };
+        (ready as u64).max(whole).min(self.largest())
     }
 
     /// Congestion control has no room for a packet: what is saved up for waits for an acknowledgement, until the next [`Pacer::allowance`].

@@ -132,8 +132,9 @@ impl Assembly<'_> {
     #[inline]
     fn hold_pacer(&mut self) {
         let path = self.paths.active_mut();
-        let is_full =
-            path.congestion.available(self.spaces.in_flight_bytes()) < u64::from(path.max_packet_size);
+        // As large as the plan would make it.
+        let size = u64::from(path.max_packet_size).min(path.amplification());
+        let is_full = path.congestion.available(self.spaces.in_flight_bytes()) < size;
         if is_full && !self.spaces.handshaking() {
             path.pacer.hold();
         }
