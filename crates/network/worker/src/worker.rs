@@ -465,7 +465,13 @@ impl<P: Port, A: App> Worker<P, A> {
             let mut outcome = entry.connection.transmit(self.now, &mut self.port);
             if outcome == Transmitted::SinkFull {
                 self.port.flush()?;
+                let before = entry.connection.counters().sent_bytes;
                 outcome = entry.connection.transmit(self.now, &mut self.port);
+                let has_sent = entry.connection.counters().sent_bytes > before;
+                if outcome == Transmitted::SinkFull && has_sent {
+                    // The flush made room, and the next one may as well.
+                    outcome = Transmitted::Paused;
+                }
             }
             match outcome {
                 Transmitted::All => self.settle(handle, Instant::ZERO),

@@ -1,4 +1,4 @@
-//! A worker on a port that has no room.
+//! A worker on a port that has no room, or little.
 
 use super::*;
 use base::net::Train;
@@ -8,12 +8,24 @@ use datapath::{Capabilities, Counters, Rx, Tx};
 use std::sync::Arc;
 use transport::{EndpointConfig, Fin, StreamId, StreamSink, TransportConfig};
 
-/// Nothing comes in, nothing goes out, and time passes only in `wait`.
+/// Nothing comes in, what goes out is counted, and time passes only in `wait`.
 #[derive(Default)]
 struct Full {
     now: Instant,
     waits: u64,
     awaits_room: u32,
+    /// Packets for which a flush makes room.
+    taken_by_flush: usize,
+    /// Packets for which there is room.
+    free: usize,
+    memory: Vec<u8>,
+    sent: usize,
+}
+
+impl Full {
+    fn at(now: Instant) -> Full {
+        Full { now, ..Full::default() }
+    }
 }
 
 impl Rx for Full {
@@ -26,21 +38,26 @@ impl Rx for Full {
 }
 
 impl PacketSink for Full {
-    fn begin(&mut self, _: TrainPath, _: usize) -> Option<usize> {
-        None
+    fn begin(&mut self, _: TrainPath, size: usize) -> Option<usize> {
+        self.memory.resize(size, 0);
+        (self.free > 0).then_some(1)
     }
     fn room(&mut self) -> &mut [u8] {
-        &mut []
+        &mut self.memory
     }
-    fn push(&mut self, _: usize) {}
+    fn push(&mut self, _: usize) {
+        self.free -= 1;
+        self.sent += 1;
+    }
     fn packet(&mut self, _: usize) -> &mut [u8] {
-        &mut []
+        &mut self.memory
     }
     fn end(&mut self) {}
 }
 
 impl Tx for Full {
     fn flush(&mut self) -> io::Result<()> {
+        self.free = self.taken_by_flush;
         Ok(())
     }
 }
@@ -96,15 +113,31 @@ impl App for Idle {
     fn on_gone(&mut self, _: Instant, _: &Connection, _: Idle) {}
 }
 
-#[test]
-fn a_full_port_is_waited_for_and_not_spun_upon() {
-    let port = Full { now: Instant::from_nanos(1 << 40), waits: 0, awaits_room: 0 };
+/// A worker on `port` with a connection that has its first packets to send.
+fn connecting(port: Full) -> Worker<Full, Idle> {
     let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
     let mut worker = Worker::new(port, Idle, endpoint, None, Config::default());
     let tls = ClientTls::new(&Roots::Insecure, &TlsOptions::default()).expect("client tls");
     let client = ClientConfig { tls, transport: Arc::new(TransportConfig::default()), token: Vec::new() };
     let peer = SocketAddr::from(([127, 0, 0, 1], 2));
     worker.connect(&client, "localhost", peer, Idle).expect("connects");
+    worker
+}
+
+/// Deleted, a connection that fills the port's memory twice in a turn could wait a millisecond for room that there is.
+#[test]
+fn a_port_with_room_for_little_is_not_waited_for() {
+    let port = Full { taken_by_flush: 1, ..Full::at(Instant::from_nanos(1 << 40)) };
+    let mut worker = connecting(port);
+    let turn = worker.turn(worker.now()).expect("the port works");
+    assert_eq!((worker.port().sent, worker.is_idle(&turn)), (1, false), "the first of two packets");
+    let turn = worker.turn(worker.now()).expect("the port works");
+    assert_eq!((worker.port().sent, worker.is_idle(&turn)), (2, true), "the second");
+}
+
+#[test]
+fn a_full_port_is_waited_for_and_not_spun_upon() {
+    let mut worker = connecting(Full::at(Instant::from_nanos(1 << 40)));
     let start = worker.now();
     for _ in 0..100 {
         worker.run_turn(None).expect("the port works");
@@ -127,7 +160,7 @@ fn a_full_port_is_waited_for_and_not_spun_upon() {
 fn the_owner_of_the_thread_says_what_time_it_is() {
     let start = Instant::from_nanos(1 << 40);
     let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
-    let port = Full { now: start, waits: 0, awaits_room: 0 };
+    let port = Full::at(start);
     let mut worker = Worker::new(port, Idle, endpoint, None, Config::default());
     assert_eq!(worker.next_deadline(), None, "nothing is due ever");
     let later = start + Duration::from_secs(3);
@@ -145,7 +178,7 @@ fn the_owner_of_the_thread_says_what_time_it_is() {
 fn a_turn_is_due_at_once_until_the_span_of_polling_has_passed() {
     let start = Instant::from_nanos(1 << 40);
     let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
-    let port = Full { now: start, waits: 0, awaits_room: 0 };
+    let port = Full::at(start);
     let span = Duration::from_millis(5);
     let mut worker = Worker::new(port, Idle, endpoint, None, Config { spin: span });
     let due_after = |worker: &mut Worker<Full, Idle>, passed: Duration| {
@@ -164,7 +197,7 @@ fn a_datagram_that_was_handed_over_is_due_at_once() {
     let mut hand_off_group = crate::HandOff::group(vec![None, None]);
     let (second, first) = (hand_off_group.pop().expect("two"), hand_off_group.pop().expect("two"));
     let config = EndpointConfig { worker: 1, workers: 2, ..EndpointConfig::default() };
-    let port = Full { now: Instant::from_nanos(1 << 40), waits: 0, awaits_room: 0 };
+    let port = Full::at(Instant::from_nanos(1 << 40));
     let mut worker = Worker::new(port, Idle, Endpoint::new(config, [1; 32]), None, Config::default())
         .with_hand_off(second);
     let local = SocketAddr::from(([127, 0, 0, 1], 1));
