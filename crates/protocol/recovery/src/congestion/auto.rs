@@ -6,7 +6,8 @@
 //! CUBIC ────────────────────────────────────────────────────────────────────────────────────> BBR
 //!       <────────────────────────────────────────────────────────────────────────────────────
 //!          losses at a full queue, round after round; a shorter round trip than was known;
-//!          a queue that stays although BBR does not fill it; all those losses have arrived
+//!          a queue that stays although BBR does not fill it; losses that follow what is in flight;
+//!          all those losses have arrived
 //! ```
 //!
 //! A packet that a full queue drops is followed by packets that wait as long as any. One that a radio link loses is
@@ -27,6 +28,9 @@
 //! round trips of successive rounds rise and fall in long waves, but in jitter every second or third turns. How far they turn, beside
 //! how long they wait, tells the two apart whatever the loss rate. With CUBIC in use, losses on a restless path count as chance if they are
 //! free, although all packets wait, and not at all if they are not.
+//!
+//! In a queue of less than a millisecond nothing waits for as long as could be told. What BBR loses there follows what is in flight (`bbr/overrun.rs`),
+//! and what CUBIC loses it loses at the same window each time; chance strikes at any.
 //!
 //! Packets that come late look like such losses. Once all of a recovery have arrived (`auto/doubt.rs`), what they spoke for is taken back; and if
 //! BBR is in use because of them, CUBIC goes on where it was.
@@ -93,11 +97,13 @@ const DEEP: u64 = 3;
 /// And if packets wait so long at least.
 const LEAST_DEEP: Duration = Duration::from_millis(50);
 /// Rounds in a row with a deep queue that BBR needs at first.
-const FIRST_DEEP_ROUNDS: u32 = 8;
+const FIRST_DEEP_ROUNDS: u16 = 8;
 /// It needs no more than so many.
-const MOST_DEEP_ROUNDS: u32 = 1_024;
+const MOST_DEEP_ROUNDS: u16 = 1_024;
 /// Rounds in a row in which packets wait as long as they travel, although BBR is in use: others fill the queue.
-const CROWDED_ROUNDS: u32 = 16;
+const CROWDED_ROUNDS: u16 = 16;
+/// After an overrun a loss speaks for chance only if the window was smaller by such a part than at the reduction before.
+const WINDOW_PART: u64 = 8;
 /// A round trip is shorter than the shortest that was known when BBR was chosen if such a part of it is missing and a millisecond, [`MOST_FREE`] at
 /// least: in jitter the shortest of all takes long to be found.
 const SHORTER_PART: u64 = 8;
@@ -111,6 +117,8 @@ pub enum Cause {
     DeepQueue,
     /// Packets are lost where packets wait.
     QueueLoss,
+    /// Packets are lost where more is in flight than the path holds.
+    Overrun,
     /// What was the shortest round trip held a queue.
     ShorterRoundTrip,
     /// Others fill the queue.
@@ -126,6 +134,7 @@ impl Cause {
             Cause::RandomLoss => "random_loss",
             Cause::DeepQueue => "deep_queue",
             Cause::QueueLoss => "queue_loss",
+            Cause::Overrun => "overrun",
             Cause::ShorterRoundTrip => "shorter_round_trip",
             Cause::Crowded => "crowded",
             Cause::SpuriousLoss => "spurious_loss",
@@ -214,10 +223,13 @@ pub(super) struct Judge {
     score: i32,
     needed: i32,
     /// Rounds in a row with a queue that speaks for another controller.
-    rounds: u32,
-    deep_rounds: u32,
+    rounds: u16,
+    deep_rounds: u16,
     /// The window before CUBIC's last reduction.
     before: u64,
+    /// That was far below the one before the reduction before; losses of BBR's have followed what was in flight.
+    is_far_below: bool,
+    has_overrun: bool,
     doubt: Doubt,
     /// Since CUBIC took the place of BBR that chance had chosen; nothing before.
     at_rest: AtRest,
@@ -244,6 +256,8 @@ impl Judge {
             rounds: 0,
             deep_rounds: FIRST_DEEP_ROUNDS,
             before: 0,
+            is_far_below: false,
+            has_overrun: false,
             doubt: Doubt::new(),
             at_rest: AtRest::new(),
         }
@@ -273,6 +287,7 @@ impl Judge {
         self.doubt.on_lost(now, sign.sent_at, sign.packets, evidence);
         self.has_lost = true;
         if after < before {
+            self.is_far_below = before < self.before - self.before / WINDOW_PART;
             self.before = before;
         }
     }
@@ -336,6 +351,12 @@ impl Judge {
         self.doubt.end();
     }
 
+    /// Losses follow what is in flight.
+    #[cold]
+    pub(super) fn on_overrun(&self) -> Option<Cause> {
+        matches!(self.stage, Stage::Bbr(Cause::RandomLoss, _)).then_some(Cause::Overrun)
+    }
+
     /// What losses speak for that a frame has brought to light which measured that round trip.
     fn weigh_loss(&mut self, rtt: Duration, all_wait: bool) -> i32 {
         let is_first = core::mem::replace(&mut self.is_first, false);
@@ -344,7 +365,7 @@ impl Judge {
         let is_crowded = matches!(self.stage, Stage::Bbr(Cause::RandomLoss, _))
             && self.waits.are_calm()
             && rtt.saturating_sub(self.min_rtt) > MOST_FREE;
-        let stands = is_crowded || (with_cubic && all_wait && !in_jitter);
+        let stands = is_crowded || self.is_overrun() || (with_cubic && all_wait && !in_jitter);
         let is_free = !stands && self.is_free(rtt);
         match (!stands && self.is_empty(rtt), is_free) {
             (true, _) if is_first || (with_cubic && self.is_far_from_full(rtt)) => FIRST_NEEDED,
@@ -359,14 +380,19 @@ impl Judge {
         }
     }
 
+    /// A loss is no chance with CUBIC in use: a queue that is too short to make anything wait overflows at the same window each time.
+    fn is_overrun(&self) -> bool {
+        self.stage == Stage::Cubic && self.has_overrun && !self.is_far_below
+    }
+
     /// Hardly longer than the shortest.
     fn is_empty(&self, rtt: Duration) -> bool {
         rtt.saturating_sub(self.min_rtt) <= (self.min_rtt / FREE_PART).max(LEAST_QUEUE)
     }
 
-    /// CUBIC is in use, and has once been BBR by losses that did not prove to be chance's.
+    /// CUBIC is in use, and has once been BBR by losses that did not prove to be chance's, nor the overruns of a queue.
     fn has_returned(&self) -> bool {
-        self.stage == Stage::Cubic && self.needed > FIRST_NEEDED
+        self.stage == Stage::Cubic && self.needed > FIRST_NEEDED && !self.has_overrun
     }
 
     /// Nothing waits, not even as little as at a queue that drops early.
@@ -461,6 +487,9 @@ impl Judge {
                 self.stage = Stage::Cubic;
             }
             (Stage::Bbr(..), _) => {
+                // What its windows were says nothing of CUBIC's.
+                (self.before, self.is_far_below) = (0, false);
+                self.has_overrun |= cause == Cause::Overrun;
                 self.needed = (self.needed * 4).min(MOST_NEEDED);
                 self.stage = Stage::Cubic;
             }

@@ -304,7 +304,12 @@ impl Controller {
             Some(_) => self.control_resumed(now, acked),
             None => self.control(now, acked),
         }
-        if let Some(cause) = self.chooser.judge().and_then(|judge| judge.on_ack(now, acked)) {
+        let overruns = matches!(&self.kind, Kind::Bbr(bbr) if bbr.overruns());
+        let cause = self.chooser.judge().and_then(|judge| {
+            let cause = judge.on_ack(now, acked);
+            if overruns { cause.or_else(|| judge.on_overrun()) } else { cause }
+        });
+        if let Some(cause) = cause {
             self.exchange(now, cause, acked);
         }
     }

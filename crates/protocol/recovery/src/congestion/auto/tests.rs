@@ -11,11 +11,14 @@ struct Flow {
     judge: Judge,
     now: Instant,
     app_limited: bool,
+    /// At the next reduction, in bytes.
+    window: u64,
 }
 
 impl Flow {
     fn new() -> Flow {
-        Flow { judge: Judge::new(), now: Instant::ZERO + Duration::from_secs(1), app_limited: false }
+        let now = Instant::ZERO + Duration::from_secs(1);
+        Flow { judge: Judge::new(), now, app_limited: false, window: 100_000 }
     }
 
     /// A round whose round trips grow from the one to the other; before some of its acknowledgements packets were lost.
@@ -25,7 +28,7 @@ impl Flow {
         for index in 0..10 {
             if lost.contains(&index) {
                 let sign = sign(sent_at, CongestionCause::Loss);
-                self.judge.on_lost(self.now, &sign, 100_000, 70_000);
+                self.judge.on_lost(self.now, &sign, self.window, self.window * 7 / 10);
             }
             let rtt = Duration::from_millis(from + (to - from) * index / 9);
             let largest_sent_at = if index == 0 { sent_at } else { sent_at - Duration::from_nanos(1) };
@@ -288,6 +291,24 @@ fn losses_at_a_queue_bring_cubic_back_and_each_return_needs_more() {
     assert_eq!(flow.round((MIN, MIN * 2), &[]), Some(Cause::QueueLoss));
     assert_eq!(flow.round((MIN, MIN), &[0, 1, 2]), None);
     assert_eq!(flow.round((MIN, MIN), &[0]), Some(Cause::RandomLoss));
+}
+
+/// Deleted, a queue of half a millisecond would make BBR of CUBIC as soon as it is CUBIC again.
+#[test]
+fn after_an_overrun_losses_at_the_same_window_are_no_chance() {
+    for (windows, becomes_bbr) in [([100_000, 95_000, 90_000], false), ([100_000, 80_000, 60_000], true)] {
+        let mut flow = Flow::new();
+        flow.round((MIN, MIN), &[]);
+        assert_eq!(flow.judge.on_overrun(), None, "CUBIC is in use");
+        assert_eq!(flow.round((MIN, MIN), &[3]), Some(Cause::RandomLoss));
+        assert_eq!(flow.judge.on_overrun(), Some(Cause::Overrun));
+        flow.judge.on_changed(Cause::Overrun);
+        let mut changes = windows.into_iter().cycle().take(100).map(|window| {
+            flow.window = window;
+            flow.round((MIN, MIN), &[3])
+        });
+        assert_eq!(changes.any(|change| change == Some(Cause::RandomLoss)), becomes_bbr, "{windows:?}");
+    }
 }
 
 /// What becomes of a flow that has returned in 200 rounds that wait so long in turn. Those lose a packet that wait at most so long, and those

@@ -27,6 +27,9 @@ impl Bbr {
         self.delivery.on_lost(sign.bytes);
         if sign.cause == CongestionCause::Loss {
             self.random_loss.on_lost(sign.bytes, sign.ranges);
+            if let Some(then) = self.delivery.snapshot(sign.sent_at) {
+                self.random_loss.overrun.on_lost(sign.ranges, then.in_flight);
+            }
         }
         if !self.bounds.is_loss_in_round {
             self.bounds.round_delivered = self.delivery.delivered();

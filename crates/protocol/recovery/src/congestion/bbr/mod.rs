@@ -15,6 +15,7 @@
 //! | `bounds.rs` | the short-term bounds, the long-term one, and what undoing them restores |
 //! | `losses.rs` | the answer to loss and marks: setting the bounds, and undoing it |
 //! | `random_loss.rs` | losses that do not come from the rate, and are borne |
+//! | `overrun.rs` | losses that follow what is in flight, and are not |
 //! | `control.rs` | what comes out: pacing rate and window |
 //! | `take_over.rs` | a beginning in the middle of a flow |
 //!
@@ -42,6 +43,7 @@ mod filters;
 mod full_pipe;
 mod losses;
 mod model;
+mod overrun;
 mod probe_rtt;
 mod random_loss;
 mod startup;
@@ -140,6 +142,11 @@ impl Bbr {
         self.state
     }
 
+    /// Whether its losses follow what is in flight, so that they are not chance's.
+    pub(super) fn overruns(&self) -> bool {
+        self.random_loss.overrun.is_shown()
+    }
+
     /// Bytes a second; `None` before the first acknowledgement.
     pub(super) fn pacing_rate(&self) -> Option<u64> {
         (self.pacing > 0).then_some(self.pacing)
@@ -185,12 +192,14 @@ impl Bbr {
         }
         self.pace_first(self.initial.bytes(self.mtu), acked.rtt);
         self.leave_recovery(acked.largest_sent_at);
+        self.random_loss.overrun.on_acked(acked.packets, sample.tx_in_flight);
         self.note_delivery(&sample);
         self.random_loss.on_sample(sample.rtt);
         self.update_round(&sample);
         if self.model.is_round_start {
             self.cycle.on_round();
             self.usage.last_round = core::mem::take(&mut self.usage.this_round);
+            self.look_for_overrun();
         }
         self.adapt_short_term();
         let reached = self.full_pipe.is_ever_full();
@@ -205,6 +214,15 @@ impl Bbr {
         self.model.bound(self.bounds.bandwidth_short());
         self.pace_with(self.state.pacing_gain());
         self.set_window(&sample);
+    }
+
+    /// Startup and Drain overrun any queue.
+    fn look_for_overrun(&mut self) {
+        let product = match self.state {
+            State::Startup | State::Drain => 0,
+            _ => self.inflight(self.model.max_bandwidth(), 100),
+        };
+        self.random_loss.overrun.on_round(product, self.datagram());
     }
 
     pub(super) fn on_mtu_change(&mut self, mtu: u16) {

@@ -4,13 +4,15 @@
 //! A round that loses opens a question: is it the rate? The answer to it, as the draft has it, lowers the rate. Once the flow sends no
 //! faster than the path delivered in that round or a later one, and still loses half as much and more, without a queue, the
 //! losses are random. From then on so much loss is borne, and half as much again, and what the draft bears; more opens
-//! the question anew. A queue closes it: losses beside which all packets wait are those of a queue that is full.
+//! the question anew. A queue closes it: losses beside which all packets wait are those of a queue that is full; and those that follow what is in flight
+//! are those of one that is too short to tell (`overrun.rs`).
 //!
 //! A policer has no queue either, but it lets the same rate pass whatever is sent: the rate sinks to that, and the losses end.
 //!
 //! Rejected: to bear all losses without a queue (a policer would lose most of what is sent); a lower bound for the rate (the same);
 //! loss that follows the rate over a few rounds (too noisy at small windows).
 
+use super::overrun::Overrun;
 use base::time::Duration;
 
 /// Losses are a queue's if every round trip that was measured with them is longer than the shortest known, by such a part of it and by
@@ -64,6 +66,7 @@ pub(super) struct RandomLoss {
     question: Option<(u64, u64)>,
     /// The share that is lost whatever the rate.
     share: u64,
+    pub(super) overrun: Overrun,
 }
 
 impl RandomLoss {
@@ -77,6 +80,7 @@ impl RandomLoss {
             last: None,
             question: None,
             share: 0,
+            overrun: Overrun::new(),
         }
     }
 
@@ -141,6 +145,10 @@ impl RandomLoss {
         let Some(LossRound { share, has_queue, .. }) = self.last else { return self.share == 0 };
         if has_queue {
             self.question = None;
+            return true;
+        }
+        if self.overrun.is_shown() {
+            (self.question, self.share) = (None, 0);
             return true;
         }
         if share == 0 {
