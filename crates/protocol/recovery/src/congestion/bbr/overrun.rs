@@ -56,9 +56,9 @@ impl Overrun {
         self.is_shown
     }
 
-    /// So many packets were acknowledged, of which the latest left with `in_flight` bytes under way.
+    /// So many packets were acknowledged, of which the latest left with `in_flight` bytes under way; 0 if that is not known any more.
     pub(super) fn on_acked(&mut self, packets: u64, in_flight: u64) {
-        if self.product > 0 {
+        if self.product > 0 && in_flight > 0 {
             let counts = self.side(in_flight);
             counts.packets = counts.packets.saturating_add(packets);
         }
