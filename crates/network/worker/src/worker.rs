@@ -464,14 +464,7 @@ impl<P: Port, A: App> Worker<P, A> {
             self.endpoint.update(handle, &mut entry.connection);
             let mut outcome = entry.connection.transmit(self.now, &mut self.port);
             if outcome == Transmitted::SinkFull {
-                self.port.flush()?;
-                let before = entry.connection.counters().sent_bytes;
-                outcome = entry.connection.transmit(self.now, &mut self.port);
-                let has_sent = entry.connection.counters().sent_bytes > before;
-                if outcome == Transmitted::SinkFull && has_sent {
-                    // The flush made room, and the next one may as well.
-                    outcome = Transmitted::Paused;
-                }
+                outcome = go_on_after_flush(self.now, &mut entry.connection, &mut self.port)?;
             }
             match outcome {
                 Transmitted::All => self.settle(handle, Instant::ZERO),
@@ -543,6 +536,21 @@ impl<P: Port, A: App> Worker<P, A> {
             self.wheel.schedule(at, handle);
         }
     }
+}
+
+/// The port's memory is full: goes on when it has been flushed. [`Transmitted::SinkFull`] if that made no room.
+#[cold]
+fn go_on_after_flush(
+    now: Instant,
+    connection: &mut Connection,
+    port: &mut impl Port,
+) -> io::Result<Transmitted> {
+    port.flush()?;
+    let before = connection.counters().sent_bytes;
+    let outcome = connection.transmit(now, port);
+    let has_sent = connection.counters().sent_bytes > before;
+    // The flush made room, and the next one may as well.
+    Ok(if outcome == Transmitted::SinkFull && has_sent { Transmitted::Paused } else { outcome })
 }
 
 /// The endpoint's stateless reply: a train of one datagram.
