@@ -53,7 +53,7 @@ fn a_short_queue_costs_what_reductions_cost() {
     }
 }
 
-/// Queues of 0.25 and 0.7 ms, in which nothing waits for as long as could be told. Deleted, a flow that chooses could take their overflow for chance, use 79 and 93 %
+/// Queues of half a millisecond and of one, in which nothing waits for as long as could be told. Deleted, a flow that chooses could take their overflow for chance, use 79 and 93 %
 /// of these links, and lose 10 % of what it sends over the first; and it would take most of the second beside CUBIC.
 #[test]
 fn a_flow_that_chooses_finds_out_that_it_overruns_a_queue_that_is_too_short_to_tell() {

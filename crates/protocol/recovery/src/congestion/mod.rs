@@ -304,10 +304,10 @@ impl Controller {
             Some(_) => self.control_resumed(now, acked),
             None => self.control(now, acked),
         }
-        let overruns = matches!(&self.kind, Kind::Bbr(bbr) if bbr.overruns());
-        let cause = self.chooser.judge().and_then(|judge| {
-            let cause = judge.on_ack(now, acked);
-            if overruns { cause.or_else(|| judge.on_overrun()) } else { cause }
+        let Some(judge) = self.chooser.judge() else { return };
+        let cause = judge.on_ack(now, acked).or_else(|| match &self.kind {
+            Kind::Bbr(bbr) if bbr.overruns() => judge.on_overrun(),
+            _ => None,
         });
         if let Some(cause) = cause {
             self.exchange(now, cause, acked);

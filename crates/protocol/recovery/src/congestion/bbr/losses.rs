@@ -25,9 +25,10 @@ impl Bbr {
     /// Source: the draft, §5.5.10.2.
     pub(in crate::congestion) fn on_congestion(&mut self, now: Instant, sign: &CongestionEvent) {
         self.delivery.on_lost(sign.bytes);
+        let then = self.delivery.snapshot(sign.sent_at);
         if sign.cause == CongestionCause::Loss {
             self.random_loss.on_lost(sign.bytes, sign.ranges);
-            if let Some(then) = self.delivery.snapshot(sign.sent_at) {
+            if let Some(then) = then {
                 self.random_loss.overrun.on_lost(sign.ranges, then.in_flight);
             }
         }
@@ -43,7 +44,7 @@ impl Bbr {
         if !self.cycle.is_probe_sample() {
             return;
         }
-        let Some(then) = self.delivery.snapshot(sign.sent_at) else { return };
+        let Some(then) = then else { return };
         let lost = self.delivery.lost().saturating_sub(then.lost);
         let borne = self.random_loss.borne();
         if is_too_high(lost, then.in_flight, borne) {
