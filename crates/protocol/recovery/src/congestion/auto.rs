@@ -24,10 +24,9 @@
 //! long waves, as those of a queue that others share do and those of jitter do not. A round that loses packets while nothing waits outweighs eight
 //! of those: a queue that drops early does not drop then, but several flows of BBR's let packets wait by themselves.
 //!
-//! Where jitter makes all packets wait, their waits are *restless*: a queue grows and shrinks over several rounds, so that the shortest
-//! round trips of successive rounds rise and fall in long waves, but in jitter every second or third turns. How far they turn, beside
-//! how long they wait, tells the two apart whatever the loss rate. With CUBIC in use, losses on a restless path count as chance if they are
-//! free, although all packets wait, and not at all if they are not.
+//! Where jitter makes all packets wait, round trips turn from one acknowledgement to the next, as no queue makes them ([`super::jitter`]). How far, beside
+//! how long packets wait, tells the two apart whatever the loss rate. With CUBIC in use, losses in jitter count as chance if they are free, although all
+//! packets wait, and not at all if they are not.
 //!
 //! In a queue of less than a millisecond nothing waits for as long as could be told. What BBR loses there follows what is in flight (`bbr/overrun.rs`),
 //! and what CUBIC loses it loses at the same window each time; chance strikes at any.
@@ -50,6 +49,7 @@ mod rest;
 
 use super::cubic::Cubic;
 use super::events::{AckedBytes, CongestionEvent};
+use super::jitter::Jitter;
 use base::time::{Duration, Instant};
 use doubt::Doubt;
 use rest::AtRest;
@@ -70,9 +70,8 @@ const LONG_WAIT: Duration = Duration::from_millis(7);
 const FAR_PART: u64 = 4;
 /// A queue stands if all packets of so long a time waited: after so long CoDel drops. Source: RFC 8289 §4.3.
 const STANDING: Duration = Duration::from_millis(100);
-/// Waits are restless if they turn by such a part of them on average. In the simulator losses of CoDel and PIE come at a twentieth, those
-/// in jitter of half a round trip at a quarter and more.
-const RESTLESS_PART: u64 = 3;
+/// Jitter makes all packets wait if round trips turn by such a part of that from one acknowledgement to the next.
+const JITTER_PART: u32 = 25;
 /// They are calm if they turn by less than such a part. With BBR in use it is a fiftieth to a hundredth at the median loss of CoDel and PIE, more than
 /// a twelfth at 19 of 20 losses in jitter of half a round trip.
 const CALM_PART: u64 = 12;
@@ -80,7 +79,7 @@ const CALM_PART: u64 = 12;
 const ROUNDS: u64 = 8;
 /// Losses with a free round trip that BBR needs at first, beyond those with a queue.
 const FIRST_NEEDED: i32 = 2;
-/// One with a free round trip counts so many times if waits are restless: no queue has either.
+/// One with a free round trip counts so many times in jitter: no queue has either.
 const IN_JITTER: i32 = 3;
 /// With BBR in use, one while nothing waits counts so many times.
 const AT_REST: i32 = 8;
@@ -184,10 +183,6 @@ impl Waits {
         self.last = [Duration::MAX; 2];
     }
 
-    fn are_restless(&self) -> bool {
-        self.turn * RESTLESS_PART > self.mean
-    }
-
     /// Packets wait in most rounds, and not by jitter.
     fn are_calm(&self) -> bool {
         self.mean > MOST_FREE && self.turn * CALM_PART < self.mean
@@ -209,6 +204,7 @@ pub(super) struct Judge {
     /// The shortest of this round.
     round_min: Duration,
     waits: Waits,
+    jitter: Jitter,
     round_start: Instant,
     /// When a round trip with a wait of at most [`MOST_FREE`] was last measured.
     empty_at: Instant,
@@ -245,6 +241,7 @@ impl Judge {
             longest: Duration::ZERO,
             round_min: Duration::MAX,
             waits: Waits::new(),
+            jitter: Jitter::new(),
             round_start: Instant::ZERO,
             empty_at: Instant::ZERO,
             has_lost: false,
@@ -302,6 +299,10 @@ impl Judge {
         let Some(rtt) = acked.latest_rtt else { return of_round };
         self.min_rtt = self.min_rtt.min(rtt);
         self.round_min = self.round_min.min(rtt);
+        // Only losses are judged by it.
+        if !self.is_first || self.has_lost {
+            self.jitter.on_sample(acked, self.min_rtt);
+        }
         // What the peer waits with a frame is no queue, nor is one late wake-up of an end: beside 25 ms a full queue of 4 ms would look far from full.
         // Where packets wait in all rounds both count, since losses in jitter would be a queue's without them.
         let is_quiet = self.stage == Stage::Cubic && self.waits.mean < LEAST_QUEUE;
@@ -361,7 +362,7 @@ impl Judge {
     fn weigh_loss(&mut self, rtt: Duration, all_wait: bool) -> i32 {
         let is_first = core::mem::replace(&mut self.is_first, false);
         let with_cubic = self.stage == Stage::Cubic;
-        let in_jitter = with_cubic && self.waits.are_restless();
+        let in_jitter = with_cubic && self.jitter.exceeds(JITTER_PART);
         let is_crowded = matches!(self.stage, Stage::Bbr(Cause::RandomLoss, _))
             && self.waits.are_calm()
             && rtt.saturating_sub(self.min_rtt) > MOST_FREE;

@@ -23,6 +23,7 @@ mod cubic;
 mod delivery;
 mod events;
 mod hystart;
+mod jitter;
 mod new_reno;
 mod prague;
 mod resume;

@@ -195,6 +195,7 @@ impl Bbr {
         self.random_loss.overrun.on_acked(acked.packets, sample.tx_in_flight);
         self.note_delivery(&sample);
         self.random_loss.on_sample(sample.rtt);
+        self.random_loss.jitter.on_sample(acked, self.min_rtt.value().unwrap_or(sample.rtt));
         self.update_round(&sample);
         if self.model.is_round_start {
             self.cycle.on_round();

@@ -4,7 +4,7 @@
 //! A round that loses opens a question: is it the rate? The answer to it, as the draft has it, lowers the rate. Once the flow sends no
 //! faster than the path delivered in that round or a later one, and still loses half as much and more, without a queue, the
 //! losses are random. From then on so much loss is borne, and half as much again, and what the draft bears; more opens
-//! the question anew. A queue closes it: losses beside which all packets wait are those of a queue that is full; and those that follow what is in flight
+//! the question anew. A queue closes it: losses beside which all packets wait are those of a queue that is full, unless jitter makes them wait; and those that follow what is in flight
 //! are those of one that is too short to tell (`overrun.rs`).
 //!
 //! A policer has no queue either, but it lets the same rate pass whatever is sent: the rate sinks to that, and the losses end.
@@ -13,6 +13,7 @@
 //! loss that follows the rate over a few rounds (too noisy at small windows).
 
 use super::overrun::Overrun;
+use crate::congestion::jitter::Jitter;
 use base::time::Duration;
 
 /// Losses are a queue's if every round trip that was measured with them is longer than the shortest known, by such a part of it and by
@@ -20,6 +21,8 @@ use base::time::Duration;
 const QUEUE_PART: u64 = 16;
 /// The least that is called a queue.
 const LEAST_QUEUE: Duration = Duration::from_millis(1);
+/// In jitter that makes round trips turn by such a part of what packets wait, waits say nothing of a queue.
+const JITTER_PART: u32 = 200;
 /// Shares are in ten-thousandths: of hundredths a loss rate below one would be forgotten in each round that loses nothing.
 const HUNDREDTH: u64 = 100;
 /// Of a round's packets so many may be lost at most for losses to be random.
@@ -67,6 +70,7 @@ pub(super) struct RandomLoss {
     /// The share that is lost whatever the rate.
     share: u64,
     pub(super) overrun: Overrun,
+    pub(super) jitter: Jitter,
 }
 
 impl RandomLoss {
@@ -81,6 +85,7 @@ impl RandomLoss {
             question: None,
             share: 0,
             overrun: Overrun::new(),
+            jitter: Jitter::new(),
         }
     }
 
@@ -119,8 +124,9 @@ impl RandomLoss {
         let share = (u128::from(lost) * u128::from(100 * HUNDREDTH)).div_ceil(u128::from(sent.max(1)));
         let deviation = 50 * HUNDREDTH / (sent / datagram.max(1)).isqrt().max(1);
         let shortest = core::mem::replace(&mut self.shortest, Duration::MAX);
-        let has_queue =
-            lost > 0 && min_rtt.is_some_and(|min| shortest > min + (min / QUEUE_PART).max(LEAST_QUEUE));
+        let has_queue = lost > 0
+            && !self.jitter.exceeds(JITTER_PART)
+            && min_rtt.is_some_and(|min| shortest > min + (min / QUEUE_PART).max(LEAST_QUEUE));
         self.last = Some(LossRound {
             share: u64::try_from(share).unwrap_or(100 * HUNDREDTH),
             deviation,
