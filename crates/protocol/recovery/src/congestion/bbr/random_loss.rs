@@ -4,8 +4,8 @@
 //! A round that loses opens a question: is it the rate? The answer to it, as the draft has it, lowers the rate. Once the flow sends no
 //! faster than the path delivered in that round or a later one, and still loses half as much and more, without a queue, the
 //! losses are random. From then on so much loss is borne, and half as much again, and what the draft bears; more opens
-//! the question anew. A queue closes it: losses beside which all packets wait are those of a queue that is full, unless jitter makes them wait; and those that follow what is in flight
-//! are those of one that is too short to tell (`overrun.rs`).
+//! the question anew. A queue closes it: losses beside which all packets wait are those of a queue that is full, unless jitter makes them wait;
+//! and those that follow what is in flight are those of one that is too short to tell (`overrun.rs`).
 //!
 //! A policer has no queue either, but it lets the same rate pass whatever is sent: the rate sinks to that, and the losses end.
 //!
