@@ -160,6 +160,18 @@ fn a_flow_that_chooses_shares_a_bottleneck_evenly() {
     }
 }
 
+/// Losses while nothing waits are evidence for each flow, whatever queue the other keeps. Deleted, one of the two would stay CUBIC and have a fifth
+/// of the link.
+#[test]
+fn flows_that_choose_share_a_link_that_loses_by_chance_evenly() {
+    let link_profile = LinkProfile::new(50, 40, 1.0).with_loss(1_000);
+    let crowd = ContestRun::crowd(link_profile, &[Algorithm::Auto; 2], SECOND * 15, SECOND * 30);
+    let outcomes: Vec<Outcome> = (1..=3).map(|seed| finish(&ContestRun { seed, ..crowd.clone() })).collect();
+    let mean = outcomes.iter().map(Outcome::jain).sum::<f64>() / outcomes.len() as f64;
+    assert!(mean >= 0.9, "{mean}: it was 0.71 while losses at rest counted after a return only");
+    assert!(outcomes.iter().all(|outcome| outcome.utilisation() > 0.9), "{outcomes:?}");
+}
+
 /// A queue that drops early loses packets while little waits, but never while nothing does: that is no chance. BBR beside CUBIC has
 /// 0.76 at the first of these, and 89 % of the last. Deleted, it could be what auto becomes there.
 #[test]

@@ -35,8 +35,8 @@
 //! BBR is in use because of them, CUBIC goes on where it was.
 //!
 //! Each return to CUBIC multiplies the evidence that the next change to BBR needs, so that a path which fits neither rule sees few changes.
-//! Flows of BBR's that share a link which loses by chance take one another's queue for the cause, and return one after the other. So after a
-//! return losses at rest are weighed by how few packets are at rest, too (`auto/rest.rs`).
+//! Flows of BBR's that share a link which loses by chance take one another's queue for the cause, and return one after the other. So
+//! losses at rest are weighed by how few packets are at rest, too (`auto/rest.rs`); and BBR that they have chosen needs more evidence to end.
 //! All is integer arithmetic over what an acknowledgement tells anyway; a flow with a fixed controller has no judge.
 //!
 //! Rejected: loss rates (a policer and a radio link have the same), the rate of delivery as BBR measures it (a log of departures
@@ -45,14 +45,20 @@
 //! docs/decisions/023-congestion-auto.md
 
 mod doubt;
+mod evidence;
+mod overruns;
 mod rest;
+mod waits;
 
 use super::cubic::Cubic;
 use super::events::{AckedBytes, CongestionEvent};
 use super::jitter::Jitter;
 use base::time::{Duration, Instant};
 use doubt::Doubt;
+use evidence::{AT_REST, Evidence, FIRST_NEEDED};
+use overruns::Overruns;
 use rest::AtRest;
+use waits::Waits;
 
 /// A round trip that is longer than the shortest by less than such a part of it, or than a millisecond, holds no queue.
 const FREE_PART: u64 = 16;
@@ -72,25 +78,10 @@ const FAR_PART: u64 = 4;
 const STANDING: Duration = Duration::from_millis(100);
 /// Jitter makes all packets wait if round trips turn by such a part of that from one acknowledgement to the next.
 const JITTER_PART: u32 = 25;
-/// They are calm if they turn by less than such a part. With BBR in use it is a fiftieth to a hundredth at the median loss of CoDel and PIE, more than
-/// a twelfth at 19 of 20 losses in jitter of half a round trip.
-const CALM_PART: u64 = 12;
 /// Over so many rounds waits and their turns are averaged, and the longest wait fades.
 const ROUNDS: u64 = 8;
-/// Losses with a free round trip that BBR needs at first, beyond those with a queue.
-const FIRST_NEEDED: i32 = 2;
 /// One with a free round trip counts so many times in jitter: no queue has either.
 const IN_JITTER: i32 = 3;
-/// With BBR in use, one while nothing waits counts so many times.
-const AT_REST: i32 = 8;
-/// It needs no more than so many.
-const MOST_NEEDED: i32 = 64;
-/// Rounds with losses at a queue that end BBR, beyond those with free ones.
-const DISPROOF: i32 = -16;
-/// With CUBIC in use, evidence against BBR does not count beyond so much: while slow start's queue stands, chance looks like the queue.
-const MOST_AGAINST: i32 = -2;
-/// Evidence for BBR does not count beyond so much.
-const MOST_SCORE: i32 = 16;
 /// A queue is deep if the shortest round trip of a round is so many times the shortest of all.
 const DEEP: u64 = 3;
 /// And if packets wait so long at least.
@@ -101,8 +92,6 @@ const FIRST_DEEP_ROUNDS: u16 = 8;
 const MOST_DEEP_ROUNDS: u16 = 1_024;
 /// Rounds in a row in which packets wait as long as they travel, although BBR is in use: others fill the queue.
 const CROWDED_ROUNDS: u16 = 16;
-/// After an overrun a loss speaks for chance only if the window was smaller by such a part than at the reduction before.
-const WINDOW_PART: u64 = 8;
 /// A round trip is shorter than the shortest that was known when BBR was chosen if such a part of it is missing and a millisecond, [`MOST_FREE`] at
 /// least: in jitter the shortest of all takes long to be found.
 const SHORTER_PART: u64 = 8;
@@ -149,46 +138,6 @@ enum Stage {
     Bbr(Cause, Duration),
 }
 
-/// How the shortest waits of the rounds go.
-#[derive(Clone, Copy, Debug)]
-struct Waits {
-    /// The shortest round trips of the last two rounds.
-    last: [Duration; 2],
-    mean: Duration,
-    /// How far they turn: the smaller of two changes in a row that have opposite directions, less what bursts make.
-    turn: Duration,
-}
-
-impl Waits {
-    const fn new() -> Waits {
-        Waits { last: [Duration::MAX; 2], mean: Duration::ZERO, turn: Duration::ZERO }
-    }
-
-    /// A round is over whose shortest round trip was that, and whose packets waited that at least.
-    fn on_round(&mut self, shortest: Duration, wait: Duration) {
-        let [first, second] = self.last;
-        self.last = [second, shortest];
-        if first == Duration::MAX {
-            return;
-        }
-        let turns = (first < second) != (second < shortest);
-        let turn = first.abs_diff(second).min(second.abs_diff(shortest)).saturating_sub(LEAST_QUEUE);
-        let average = |mean: Duration, of_round: Duration| (mean * (ROUNDS - 1) + of_round) / ROUNDS;
-        self.mean = average(self.mean, wait);
-        self.turn = average(self.turn, if turns { turn } else { Duration::ZERO });
-    }
-
-    /// The flow had nothing to send: what it fills itself empties then, which is no jitter.
-    fn on_pause(&mut self) {
-        self.last = [Duration::MAX; 2];
-    }
-
-    /// Packets wait in most rounds, and not by jitter.
-    fn are_calm(&self) -> bool {
-        self.mean > MOST_FREE && self.turn * CALM_PART < self.mean
-    }
-}
-
 /// The evidence of one path.
 #[derive(Clone, Debug)]
 pub(super) struct Judge {
@@ -213,21 +162,15 @@ pub(super) struct Judge {
     is_first: bool,
     /// There was more to send than the window had room for.
     was_bound: bool,
-    /// Losses of this round with a free round trip, less those with a queue.
-    of_round: i32,
-    /// Losses of earlier rounds; with BBR in use, none counts for more than one against it.
-    score: i32,
-    needed: i32,
+    /// The window was reduced since the last loss was weighed.
+    is_reduced: bool,
+    evidence: Evidence,
     /// Rounds in a row with a queue that speaks for another controller.
     rounds: u16,
     deep_rounds: u16,
-    /// The window before CUBIC's last reduction.
-    before: u64,
-    /// That was far below the one before the reduction before; losses of BBR's have followed what was in flight.
-    is_far_below: bool,
-    has_overrun: bool,
+    overruns: Overruns,
     doubt: Doubt,
-    /// Since CUBIC took the place of BBR that chance had chosen; nothing before.
+    /// Since CUBIC is in use and has lost something.
     at_rest: AtRest,
 }
 
@@ -247,14 +190,11 @@ impl Judge {
             has_lost: false,
             is_first: true,
             was_bound: false,
-            of_round: 0,
-            score: 0,
-            needed: FIRST_NEEDED,
+            is_reduced: false,
+            evidence: Evidence::new(),
             rounds: 0,
             deep_rounds: FIRST_DEEP_ROUNDS,
-            before: 0,
-            is_far_below: false,
-            has_overrun: false,
+            overruns: Overruns::new(),
             doubt: Doubt::new(),
             at_rest: AtRest::new(),
         }
@@ -275,17 +215,17 @@ impl Judge {
 
     /// The window in bytes before CUBIC's last reduction.
     pub(super) const fn window_before(&self) -> u64 {
-        self.before
+        self.overruns.window_before()
     }
 
     /// Losses were declared, and the window was that before.
     pub(super) fn on_lost(&mut self, now: Instant, sign: &CongestionEvent, before: u64, after: u64) {
-        let evidence = (self.score.saturating_add(self.of_round), self.is_first);
+        let evidence = (self.evidence.total(), self.is_first);
         self.doubt.on_lost(now, sign.sent_at, sign.packets, evidence);
         self.has_lost = true;
         if after < before {
-            self.is_far_below = before < self.before - self.before / WINDOW_PART;
-            self.before = before;
+            self.overruns.on_reduction(before);
+            self.is_reduced = true;
         }
     }
 
@@ -299,13 +239,14 @@ impl Judge {
         let Some(rtt) = acked.latest_rtt else { return of_round };
         self.min_rtt = self.min_rtt.min(rtt);
         self.round_min = self.round_min.min(rtt);
-        // Only losses are judged by it.
-        if !self.is_first || self.has_lost {
+        let with_cubic = self.stage == Stage::Cubic;
+        // Only losses are judged by it, and with CUBIC in use.
+        if with_cubic && (!self.is_first || self.has_lost) {
             self.jitter.on_sample(acked, self.min_rtt);
         }
         // What the peer waits with a frame is no queue, nor is one late wake-up of an end: beside 25 ms a full queue of 4 ms would look far from full.
         // Where packets wait in all rounds both count, since losses in jitter would be a queue's without them.
-        let is_quiet = self.stage == Stage::Cubic && self.waits.mean < LEAST_QUEUE;
+        let is_quiet = with_cubic && !self.waits.exist();
         let late = if is_quiet { rtt.saturating_sub(acked.ack_delay) } else { rtt };
         let before = core::mem::replace(&mut self.latest, late);
         self.longest = self.longest.max(if is_quiet { late.min(before) } else { late });
@@ -313,14 +254,15 @@ impl Judge {
             self.empty_at = now;
         }
         self.was_bound |= !acked.app_limited;
-        let has_returned = self.has_returned();
-        if has_returned {
+        // At a queue that BBR has overrun nothing waits.
+        let weighs_rest = with_cubic && !self.overruns.were_seen();
+        if weighs_rest && !self.is_first {
             self.at_rest.on_acked(acked.packets, self.is_at_rest(rtt));
         }
         if core::mem::take(&mut self.has_lost) && self.min_rtt >= LEAST_QUEUE {
             let step = self.weigh_loss(rtt, now.saturating_since(self.empty_at) > STANDING.max(acked.rtt));
-            self.of_round = self.of_round.saturating_add(step);
-            if has_returned {
+            self.evidence.add(step);
+            if core::mem::take(&mut self.is_reduced) && weighs_rest {
                 self.at_rest.on_lost(self.is_at_rest(rtt));
             }
         }
@@ -332,7 +274,7 @@ impl Judge {
     fn on_spurious(&mut self, acked: &AckedBytes) -> bool {
         let Some((score, is_first)) = self.doubt.on_spurious(acked) else { return false };
         self.at_rest.forget_losses();
-        (self.score, self.of_round) = (score, 0);
+        self.evidence.take_back_to(score);
         (self.has_lost, self.is_first) = (false, is_first);
         self.doubt.has_suspended()
     }
@@ -366,7 +308,8 @@ impl Judge {
         let is_crowded = matches!(self.stage, Stage::Bbr(Cause::RandomLoss, _))
             && self.waits.are_calm()
             && rtt.saturating_sub(self.min_rtt) > MOST_FREE;
-        let stands = is_crowded || self.is_overrun() || (with_cubic && all_wait && !in_jitter);
+        let is_overrun = with_cubic && self.overruns.explain_loss();
+        let stands = is_crowded || is_overrun || (with_cubic && all_wait && !in_jitter);
         let is_free = !stands && self.is_free(rtt);
         match (!stands && self.is_empty(rtt), is_free) {
             (true, _) if is_first || (with_cubic && self.is_far_from_full(rtt)) => FIRST_NEEDED,
@@ -381,19 +324,9 @@ impl Judge {
         }
     }
 
-    /// A loss is no chance with CUBIC in use: a queue that is too short to make anything wait overflows at the same window each time.
-    fn is_overrun(&self) -> bool {
-        self.stage == Stage::Cubic && self.has_overrun && !self.is_far_below
-    }
-
     /// Hardly longer than the shortest.
     fn is_empty(&self, rtt: Duration) -> bool {
         rtt.saturating_sub(self.min_rtt) <= (self.min_rtt / FREE_PART).max(LEAST_QUEUE)
-    }
-
-    /// CUBIC is in use, and has once been BBR by losses that did not prove to be chance's, nor the overruns of a queue.
-    fn has_returned(&self) -> bool {
-        self.stage == Stage::Cubic && self.needed > FIRST_NEEDED && !self.has_overrun
     }
 
     /// Nothing waits, not even as little as at a queue that drops early.
@@ -418,9 +351,8 @@ impl Judge {
             // A client that says little but what it has received has no use for a model of the path. What is lost before the flow has more to
             // send, in the handshake say, counts once it has: CUBIC's slow start is over by it.
             Stage::Cubic => {
-                let is_chance = self.score.saturating_add(self.of_round) >= self.needed;
-                (self.was_bound && (is_chance || self.at_rest.are_losses_chance()))
-                    .then_some(Cause::RandomLoss)
+                let is_chance = self.evidence.is_enough() || self.at_rest.are_losses_chance();
+                (self.was_bound && is_chance).then_some(Cause::RandomLoss)
             }
             Stage::Bbr(_, known) => {
                 let least = (known / SHORTER_PART + LEAST_QUEUE).max(MOST_FREE);
@@ -431,12 +363,7 @@ impl Judge {
 
     fn end_round(&mut self, now: Instant, app_limited: bool) -> Option<Cause> {
         self.round_start = now;
-        let of_round = core::mem::take(&mut self.of_round);
-        let (step, least) = match self.stage {
-            Stage::Cubic => (of_round, MOST_AGAINST),
-            Stage::Bbr(..) => (of_round.clamp(-1, AT_REST), DISPROOF),
-        };
-        self.score = self.score.saturating_add(step).clamp(least, MOST_SCORE.max(self.needed));
+        self.evidence.on_round(self.stage == Stage::Cubic);
         self.at_rest.on_round();
         let shortest = core::mem::replace(&mut self.round_min, Duration::MAX);
         self.longest = self.longest.saturating_sub(self.longest.saturating_sub(self.min_rtt) / ROUNDS);
@@ -462,7 +389,7 @@ impl Judge {
             return Some(cause);
         }
         match self.stage {
-            Stage::Bbr(..) if self.score <= DISPROOF => Some(Cause::QueueLoss),
+            Stage::Bbr(..) if self.evidence.is_disproved() => Some(Cause::QueueLoss),
             _ => None,
         }
     }
@@ -476,22 +403,25 @@ impl Judge {
             self.stage = Stage::Cubic;
             return;
         }
-        (self.score, self.of_round) = (0, 0);
-        self.at_rest = AtRest::new();
+        self.evidence.on_changed();
+        let is_at_rest = core::mem::replace(&mut self.at_rest, AtRest::new()).are_losses_chance();
         if cause != Cause::RandomLoss {
             self.doubt.end();
         }
         match (self.stage, cause) {
-            (Stage::Cubic, _) => self.stage = Stage::Bbr(cause, self.min_rtt),
+            (Stage::Cubic, _) => {
+                if is_at_rest {
+                    self.evidence.distrust_cubic();
+                }
+                self.stage = Stage::Bbr(cause, self.min_rtt);
+            }
             (Stage::Bbr(..), Cause::Crowded) => {
                 self.deep_rounds = (self.deep_rounds * 4).min(MOST_DEEP_ROUNDS);
                 self.stage = Stage::Cubic;
             }
             (Stage::Bbr(..), _) => {
-                // What its windows were says nothing of CUBIC's.
-                (self.before, self.is_far_below) = (0, false);
-                self.has_overrun |= cause == Cause::Overrun;
-                self.needed = (self.needed * 4).min(MOST_NEEDED);
+                self.overruns.on_return(cause == Cause::Overrun);
+                self.evidence.distrust_bbr();
                 self.stage = Stage::Cubic;
             }
         }

@@ -1,9 +1,11 @@
-//! Losses at rest, after losses at a queue or a shorter round trip have made CUBIC of BBR that chance had chosen.
+//! Losses at rest while CUBIC is in use.
 //!
 //! A packet is at rest if hardly anything waits when it is acknowledged. Chance loses the same share of packets whatever waits; a queue
 //! loses hardly any while nothing waits. Where a flow of BBR's keeps the queue of a link that loses by chance, few packets are at rest, so
 //! most of what chance takes looks like the queue's. A loss beside which packets wait therefore says the less about chance the fewer
 //! packets are at rest: it takes half of their share from what a loss at rest speaks for.
+//!
+//! The first losses of each recovery are weighed. What is declared lost later meets a queue that the reduction has emptied.
 
 /// Shares and evidence are in parts of this.
 const ONE: u32 = 1 << 16;
@@ -47,7 +49,7 @@ impl AtRest {
         }
     }
 
-    /// A frame has brought losses to light.
+    /// A frame has brought the first losses of a recovery to light.
     pub(super) fn on_lost(&mut self, is_at_rest: bool) {
         if is_at_rest {
             self.evidence = self.evidence.saturating_add(ONE);

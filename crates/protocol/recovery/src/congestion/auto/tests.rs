@@ -21,7 +21,7 @@ impl Flow {
         Flow { judge: Judge::new(), now, app_limited: false, window: 100_000 }
     }
 
-    /// A round whose round trips grow from the one to the other; before some of its acknowledgements packets were lost.
+    /// A round whose round trips grow from the one to the other; before some of its acknowledgements packets were lost, all of one recovery.
     fn round(&mut self, (from, to): (u64, u64), lost: &[u64]) -> Option<Cause> {
         let round_trips: Vec<u64> = (0..10).map(|index| from + (to - from) * index / 9).collect();
         self.round_of(&round_trips, lost)
@@ -34,7 +34,8 @@ impl Flow {
         for (index, rtt) in (0..).zip(round_trips) {
             if lost.contains(&index) {
                 let sign = sign(sent_at, CongestionCause::Loss);
-                self.judge.on_lost(self.now, &sign, self.window, self.window * 7 / 10);
+                let after = if Some(&index) == lost.first() { self.window * 7 / 10 } else { self.window };
+                self.judge.on_lost(self.now, &sign, self.window, after);
             }
             let rtt = Duration::from_millis(*rtt);
             let largest_sent_at = if index == 0 { sent_at } else { sent_at - Duration::from_nanos(1) };
@@ -70,7 +71,7 @@ impl Flow {
 
 #[test]
 fn a_judge_is_as_large_as_decision_023_says() {
-    assert_eq!(size_of::<Judge>(), 200);
+    assert_eq!(size_of::<Judge>(), 216);
 }
 
 /// Deleted, a page would be half there before slow start goes on that one loss has ended.
@@ -291,7 +292,7 @@ fn losses_at_a_queue_bring_cubic_back_and_each_return_needs_more() {
     let mut flow = Flow::new();
     flow.round((MIN, MIN), &[]);
     assert_eq!(flow.round((MIN, MIN), &[3]), Some(Cause::RandomLoss));
-    for _ in 1..-DISPROOF {
+    for _ in 1..-evidence::FIRST_DISPROOF {
         assert_eq!(flow.round((MIN, MIN * 2), &[9]), None);
     }
     assert_eq!(flow.round((MIN, MIN * 2), &[9]), None, "its end tells");
@@ -321,7 +322,10 @@ fn after_an_overrun_losses_at_the_same_window_are_no_chance() {
 /// What becomes of a flow that has returned in 200 rounds that wait so long in turn. Those lose a packet that wait at most so long, and those
 /// that wait 12 ms.
 fn after_a_return(waits: &[u64], most: u64) -> Option<Cause> {
-    let mut flow = returned();
+    rounds_of(&mut returned(), waits, most)
+}
+
+fn rounds_of(flow: &mut Flow, waits: &[u64], most: u64) -> Option<Cause> {
     let rounds = waits.iter().cycle().take(200);
     let mut changes = rounds.map(|&wait| {
         let lost: &[u64] = if wait == 12 || wait <= most { &[5] } else { &[] };
@@ -348,6 +352,38 @@ fn losses_at_rest_outweigh_those_beside_a_queue_of_others() {
     none[6] = 3;
     assert_eq!(after_a_return(&eighth, 6), Some(Cause::RandomLoss), "what waits less is lost as well");
     assert_eq!(after_a_return(&none, 3), None, "a queue that drops early lets wait as long");
+}
+
+/// Deleted, a flow that begins while the queue of others stands would stay CUBIC for good.
+#[test]
+fn losses_at_rest_outweigh_those_beside_a_queue_before_the_first_return_too() {
+    let mut flow = Flow::new();
+    flow.round((MIN, MIN + 12), &[]);
+    assert_eq!(flow.round((MIN + 12, MIN + 12), &[5]), None);
+    assert_eq!(rounds_of(&mut flow, &[12, 12, 12, 12, 12, 6, 0, 6], 0), Some(Cause::RandomLoss));
+}
+
+/// Deleted, what is declared lost late after an overflow, when the queue is empty, would be chance.
+#[test]
+fn losses_at_rest_that_follow_others_of_a_recovery_say_nothing() {
+    let full = [MIN + 12; 5];
+    let round_trips = [full, [MIN; 5]].concat();
+    for (lost, becomes) in [(&[0, 1, 2, 9][..], None), (&[9], Some(Cause::RandomLoss))] {
+        let mut flow = Flow::new();
+        flow.round((MIN, MIN + 12), &[]);
+        assert_eq!(flow.round((MIN + 12, MIN + 12), &[5]), None);
+        let mut changes = (0..100).map(|_| flow.round_of(&round_trips, lost));
+        assert_eq!(changes.find_map(|change| change), becomes, "{lost:?}");
+    }
+}
+
+/// Deleted, flows of BBR's that share a link which loses by chance would become CUBIC again and again, each for seconds.
+#[test]
+fn after_losses_at_rest_more_losses_at_a_queue_are_needed() {
+    let mut flow = returned();
+    assert_eq!(rounds_of(&mut flow, &[12, 12, 12, 12, 12, 6, 0, 6], 0), Some(Cause::RandomLoss));
+    let rounds = (0..400).find(|_| flow.round((MIN, MIN * 2), &[9]) == Some(Cause::QueueLoss));
+    assert_eq!(rounds, Some(-4 * evidence::FIRST_DISPROOF));
 }
 
 #[test]
