@@ -208,6 +208,11 @@ impl Judge {
         self.min_rtt
     }
 
+    /// Losses at rest have once made BBR of CUBIC.
+    pub(super) const fn is_chance_known(&self) -> bool {
+        self.evidence.distrusts_cubic()
+    }
+
     /// Whether anything has happened that another flow on the path would have to learn anew.
     pub(super) const fn has_evidence(&self) -> bool {
         self.cause.is_some() || self.has_lost || !self.is_first

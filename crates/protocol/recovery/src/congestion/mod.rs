@@ -331,6 +331,7 @@ impl Controller {
         let Some(judge) = self.chooser.judge() else { return };
         let (before, min_rtt) = (judge.window_before(), judge.min_rtt());
         judge.on_changed(cause);
+        let is_chance = judge.is_chance_known();
         // BBR is not resumed, and CUBIC begins with what BBR has measured.
         if let Some(resume) = &mut self.resume {
             resume.on_exchange();
@@ -348,7 +349,7 @@ impl Controller {
         // A full queue is emptied by a model that has no more than the path delivers: windows are larger than what is in flight when they grow.
         let rate = delivery::bandwidth(if is_full { acked.in_flight } else { window }, acked.rtt);
         let window = if is_full { window } else { window.max(before) };
-        let bbr = Bbr::take_over(now, mtu, TakeOver { window, rate, min_rtt, is_full });
+        let bbr = Bbr::take_over(now, mtu, TakeOver { window, rate, min_rtt, is_full, is_chance });
         if let Kind::Cubic(cubic) = core::mem::replace(&mut self.kind, Kind::Bbr(Box::new(bbr))) {
             judge.suspend(cubic);
         }

@@ -82,4 +82,8 @@ impl Evidence {
     pub(super) fn distrust_cubic(&mut self) {
         self.disproof = (self.disproof * 4).max(MOST_DISPROOF);
     }
+
+    pub(super) const fn distrusts_cubic(&self) -> bool {
+        self.disproof < FIRST_DISPROOF
+    }
 }

@@ -382,6 +382,7 @@ fn losses_at_rest_that_follow_others_of_a_recovery_say_nothing() {
 fn after_losses_at_rest_more_losses_at_a_queue_are_needed() {
     let mut flow = returned();
     assert_eq!(rounds_of(&mut flow, &[12, 12, 12, 12, 12, 6, 0, 6], 0), Some(Cause::RandomLoss));
+    assert!(flow.judge.is_chance_known() && !returned().judge.is_chance_known());
     let rounds = (0..400).find(|_| flow.round((MIN, MIN * 2), &[9]) == Some(Cause::QueueLoss));
     assert_eq!(rounds, Some(-4 * evidence::FIRST_DISPROOF));
 }

@@ -12,6 +12,11 @@ pub(super) fn is_too_high(lost: u64, in_flight: u64, borne: u64) -> bool {
     u128::from(lost) * 100 > u128::from(in_flight) * u128::from(LOSS_THRESHOLD + borne)
 }
 
+/// The standard deviation of what is lost, in bytes, where chance takes as much as is borne, datagram by datagram.
+pub(super) fn deviation(in_flight: u64, borne: u64, datagram: u64) -> u64 {
+    (in_flight.saturating_mul(datagram).saturating_mul(LOSS_THRESHOLD + borne) / 100).isqrt()
+}
+
 /// Up to which volume in flight the losses were bearable: `size` bytes were lost last, of `lost` in all.
 pub(super) fn inflight_at_loss(in_flight: u64, (lost, size): (u64, u64), borne: u64) -> u64 {
     let threshold = (LOSS_THRESHOLD + borne).min(99);

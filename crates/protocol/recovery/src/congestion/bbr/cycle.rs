@@ -1,7 +1,6 @@
 //! ProbeBW, where a flow spends its life: slower than the path for a while (down), as fast as the path (cruise), a round that
 //! fills the pipe (refill), faster than the path (up), and again. Source: the draft, §5.3.3.
 
-use super::bounds::is_too_high;
 use super::state::State;
 use super::{Bbr, INFINITE};
 use crate::congestion::delivery::RateSample;
@@ -212,7 +211,9 @@ impl Bbr {
             }
         }
         let bound = self.bounds.inflight_long();
-        if bound != INFINITE && !is_too_high(sample.lost, sample.tx_in_flight, self.random_loss.borne()) {
+        if bound != INFINITE
+            && !self.random_loss.is_too_high(sample.lost, sample.tx_in_flight, self.datagram())
+        {
             self.bounds.set_inflight_long(bound.max(sample.tx_in_flight));
             if self.state == State::Up {
                 self.raise_long_term(sample);

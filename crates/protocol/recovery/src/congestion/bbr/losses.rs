@@ -1,7 +1,7 @@
 //! The answer to loss and to marks: bounds for now, a bound for longer where a probe went too far, and taking both back
 //! where nothing was lost after all. Source: the draft, §5.5.10, §5.5.11.
 
-use super::bounds::{Undo, inflight_at_loss, is_too_high};
+use super::bounds::{Undo, inflight_at_loss};
 use super::state::State;
 use super::{Bbr, INFINITE};
 use crate::congestion::delivery::{Limit, RateSample};
@@ -46,8 +46,8 @@ impl Bbr {
         }
         let Some(then) = then else { return };
         let lost = self.delivery.lost().saturating_sub(then.lost);
-        let borne = self.random_loss.borne();
-        if is_too_high(lost, then.in_flight, borne) {
+        if self.random_loss.is_too_high(lost, then.in_flight, self.datagram()) {
+            let borne = self.random_loss.borne();
             let bearable = inflight_at_loss(then.in_flight, (lost, sign.bytes), borne);
             self.on_inflight_too_high(now, bearable, then.limit);
         }

@@ -27,6 +27,7 @@
 //!   packet lost.
 //! - the draft leaves the answer to ECN open. A mark is taken for a loss of that packet: below 2 % it lowers the short-term
 //!   bounds, above it ends a probe. RFC 9000 §13.4 asks for no more.
+//! - in a flow that has chosen BBR by losses at rest a standard deviation beyond 2 % is borne (`random_loss.rs`).
 //! - losses that a lower rate does not end are borne above 2 % as well, unless they follow what is in flight (`overrun.rs`), and few losses without a
 //!   queue do not end Startup (`random_loss.rs`). Where jitter makes packets wait, their waits are no queue.
 //! - the send quantum is the pacer's; a millisecond of the rate stands for it here.

@@ -12,6 +12,7 @@
 //! Rejected: to bear all losses without a queue (a policer would lose most of what is sent); a lower bound for the rate (the same);
 //! loss that follows the rate over a few rounds (too noisy at small windows).
 
+use super::bounds::{deviation, is_too_high};
 use super::overrun::Overrun;
 use crate::congestion::jitter::Jitter;
 use base::time::Duration;
@@ -69,6 +70,8 @@ pub(super) struct RandomLoss {
     question: Option<(u64, u64)>,
     /// The share that is lost whatever the rate.
     share: u64,
+    /// That the path loses by chance was known when the flow took BBR.
+    pub(super) is_known: bool,
     pub(super) overrun: Overrun,
     pub(super) jitter: Jitter,
 }
@@ -84,6 +87,7 @@ impl RandomLoss {
             last: None,
             question: None,
             share: 0,
+            is_known: false,
             overrun: Overrun::new(),
             jitter: Jitter::new(),
         }
@@ -109,6 +113,14 @@ impl RandomLoss {
     /// The share that may be lost beside what the draft bears.
     fn borne_share(&self) -> u64 {
         self.share + self.share / 2
+    }
+
+    /// Whether so much was lost of what was in flight that the rate is the reason. One of 40 datagrams is more than two hundredths: where the path is
+    /// known to lose by chance, a small flow's probes would end by it, and a large one's go on.
+    pub(super) fn is_too_high(&self, lost: u64, in_flight: u64, datagram: u64) -> bool {
+        let borne = self.borne();
+        let by_chance = if lost > 0 && self.is_known { deviation(in_flight, borne, datagram) } else { 0 };
+        is_too_high(lost.saturating_sub(by_chance), in_flight, borne)
     }
 
     /// A round is over; `delivered` bytes since the beginning, `min_rtt` is the shortest round trip known.

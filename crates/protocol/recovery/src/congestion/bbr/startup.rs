@@ -2,7 +2,6 @@
 //! Source: the draft, §5.3.1, §5.3.2.
 
 use super::Bbr;
-use super::bounds::is_too_high;
 use super::state::State;
 use crate::congestion::delivery::RateSample;
 
@@ -50,7 +49,7 @@ impl Bbr {
         let has_grown = bandwidth >= before.saturating_mul(GROWTH) / 100;
         if self.full_pipe.is_ever_full
             || ranges < LOSS_RANGES
-            || !is_too_high(sample.lost, sample.tx_in_flight, self.random_loss.borne())
+            || !self.random_loss.is_too_high(sample.lost, sample.tx_in_flight, self.datagram())
             || self.random_loss.is_harmless_in_startup(has_grown)
         {
             return;

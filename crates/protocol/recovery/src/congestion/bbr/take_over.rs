@@ -15,6 +15,8 @@ pub(in crate::congestion) struct TakeOver {
     pub(in crate::congestion) min_rtt: Duration,
     /// The path delivers no more: a queue stands. Otherwise Startup looks for more.
     pub(in crate::congestion) is_full: bool,
+    /// The path loses by chance whatever waits.
+    pub(in crate::congestion) is_chance: bool,
 }
 
 impl Bbr {
@@ -24,6 +26,7 @@ impl Bbr {
         bbr.window = left.window.max(bbr.least_window());
         bbr.min_rtt.on_sample(now, left.min_rtt);
         bbr.model.begin_with(left.rate);
+        bbr.random_loss.is_known = left.is_chance;
         if left.is_full {
             bbr.full_pipe.is_full = true;
             bbr.full_pipe.is_ever_full = true;

@@ -293,6 +293,29 @@ fn two_percent_is_the_threshold() {
     assert_eq!(inflight_at_loss(0, (u64::MAX, u64::MAX), u64::MAX / 4), 0);
 }
 
+/// Deleted, one loss would end a small flow's probe where chance is known, and a large flow's probe would go on.
+#[test]
+fn where_chance_is_known_a_deviation_more_is_borne() {
+    for is_chance in [false, true] {
+        let left = TakeOver {
+            window: 40 * 1_200,
+            rate: 1_000_000,
+            min_rtt: Duration::from_millis(40),
+            is_full: false,
+            is_chance,
+        };
+        let bbr = Bbr::take_over(Instant::ZERO, 1_200, left);
+        let datagram = bbr.datagram();
+        let is_too_high =
+            |lost, in_flight| bbr.random_loss.is_too_high(lost * datagram, in_flight * datagram, datagram);
+        assert_eq!(is_too_high(1, 40), !is_chance);
+        assert!(is_too_high(2, 40) && !is_too_high(0, 0));
+        // 200 of 10,000, whose deviation is 14.
+        assert_eq!(is_too_high(214, 10_000), !is_chance);
+        assert!(is_too_high(215, 10_000));
+    }
+}
+
 #[test]
 fn filters_forget() {
     let mut bandwidth = MaxBandwidth::new();
