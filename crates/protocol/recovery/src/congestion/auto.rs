@@ -213,6 +213,11 @@ impl Judge {
         self.evidence.distrusts_cubic()
     }
 
+    #[cfg(test)]
+    pub(super) fn know_chance(&mut self) {
+        self.evidence.distrust_cubic();
+    }
+
     /// Whether anything has happened that another flow on the path would have to learn anew.
     pub(super) const fn has_evidence(&self) -> bool {
         self.cause.is_some() || self.has_lost || !self.is_first

@@ -322,6 +322,24 @@ fn a_window_that_is_not_used_does_not_grow() {
     }
 }
 
+/// Deleted, what losses at rest have shown could be lost on the way to BBR.
+#[test]
+fn bbr_hears_that_the_path_loses_by_chance() {
+    for is_known in [false, true] {
+        let mut path = Path::new(Algorithm::Auto);
+        path.round(3);
+        if is_known && let Some(judge) = path.controller.chooser.judge() {
+            judge.know_chance();
+        }
+        path.lose();
+        path.rounds(2, 3);
+        let Kind::Bbr(bbr) = &path.controller.kind else {
+            panic!("a loss while nothing waits makes BBR of CUBIC")
+        };
+        assert_eq!(bbr.knows_chance(), is_known);
+    }
+}
+
 /// Deleted, each of the idle connections of a server could hold a judge; or one that has seen a loss could forget it.
 #[test]
 fn an_idle_flow_that_chooses_holds_no_judge_unless_packets_were_lost() {

@@ -36,6 +36,11 @@ impl Bbr {
         bbr
     }
 
+    #[cfg(test)]
+    pub(in crate::congestion) const fn knows_chance(&self) -> bool {
+        self.random_loss.is_known
+    }
+
     /// Bytes that the path holds without a queue.
     pub(in crate::congestion) fn pipe(&self) -> u64 {
         self.bdp(self.model.max_bandwidth(), 100)
