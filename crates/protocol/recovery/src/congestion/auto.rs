@@ -36,7 +36,8 @@
 //!
 //! Each return to CUBIC multiplies the evidence that the next change to BBR needs, so that a path which fits neither rule sees few changes.
 //! Flows of BBR's that share a link which loses by chance take one another's queue for the cause, and return one after the other. So
-//! losses at rest are weighed by how few packets are at rest, too (`auto/rest.rs`); and BBR that they have chosen needs more evidence to end.
+//! losses at rest are weighed by how few packets are at rest, too (`auto/rest.rs`); and BBR that they have chosen needs
+//! more evidence to end, and bears more (`bbr/random_loss.rs`).
 //! All is integer arithmetic over what an acknowledgement tells anyway; a flow with a fixed controller has no judge.
 //!
 //! Rejected: loss rates (a policer and a radio link have the same), the rate of delivery as BBR measures it (a log of departures
@@ -208,7 +209,7 @@ impl Judge {
         self.min_rtt
     }
 
-    /// Losses at rest have once made BBR of CUBIC.
+    /// Losses at rest have once made BBR of CUBIC, and were losses.
     pub(super) const fn is_chance_known(&self) -> bool {
         self.evidence.distrusts_cubic()
     }
@@ -410,6 +411,7 @@ impl Judge {
         self.rounds = 0;
         if cause == Cause::SpuriousLoss {
             // The evidence is what it was before these losses.
+            self.evidence.trust_cubic();
             self.stage = Stage::Cubic;
             return;
         }

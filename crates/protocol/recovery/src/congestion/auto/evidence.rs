@@ -78,9 +78,14 @@ impl Evidence {
         self.needed = (self.needed * 4).min(MOST_NEEDED);
     }
 
-    /// Losses at rest show that the path loses by chance, whatever else loses there.
+    /// Losses at rest show that the path loses by chance, whatever else loses there: more of a queue's are needed to end BBR.
     pub(super) fn distrust_cubic(&mut self) {
         self.disproof = (self.disproof * 4).max(MOST_DISPROOF);
+    }
+
+    /// The losses that showed it were none.
+    pub(super) fn trust_cubic(&mut self) {
+        self.disproof = FIRST_DISPROOF;
     }
 
     pub(super) const fn distrusts_cubic(&self) -> bool {

@@ -417,6 +417,16 @@ fn losses_at_rest_that_prove_to_be_none_are_forgotten() {
     }
 }
 
+/// Deleted, BBR would be hard to end on a path that has lost nothing.
+#[test]
+fn chance_that_proves_to_be_none_is_not_known() {
+    let mut flow = returned();
+    assert_eq!(rounds_of(&mut flow, &[12, 12, 12, 12, 12, 6, 0, 6], 0), Some(Cause::RandomLoss));
+    assert!(flow.judge.is_chance_known());
+    flow.judge.on_changed(Cause::SpuriousLoss);
+    assert!(!flow.judge.is_chance_known());
+}
+
 /// A flow that begins while others keep the queue full knows no better.
 #[test]
 fn a_shorter_round_trip_voids_the_evidence() {
