@@ -78,7 +78,7 @@ const FAR_PART: u64 = 4;
 /// A queue stands if all packets of so long a time waited: after so long CoDel drops. Source: RFC 8289 §4.3.
 const STANDING: Duration = Duration::from_millis(100);
 /// Jitter makes all packets wait if round trips turn by such a part of that from one acknowledgement to the next.
-const JITTER_PART: u32 = 25;
+const JITTER_PART: u32 = 35;
 /// Over so many rounds waits and their turns are averaged, and the longest wait fades.
 const ROUNDS: u64 = 8;
 /// One with a free round trip counts so many times in jitter: no queue has either.

@@ -4,7 +4,7 @@
 //! signs, of round trips without what the peer waited. The turns of sixteen samples are averaged and held against what those waited on average.
 //!
 //! A flow's own trains make turns, too: their last packet waits for the first ones. They go with the round trip (docs/decisions/008-bursts.md), so a
-//! thirty-second of it is taken from each turn, and a millisecond.
+//! thirty-second of it is taken from each turn, more on long paths, and a millisecond.
 //!
 //! In simulated crowds of eight at CoDel, PIE and full queues turns are 0.002 of waits at most at 19 of 20 losses (0.017 for two flows at CoDel and 150 ms), in
 //! jitter of half a round trip 0.05 to 0.09 at the median loss of a young flow (docs/decisions/023-congestion-auto.md).
@@ -19,6 +19,9 @@ use base::time::Duration;
 const SAMPLES: u32 = 16;
 /// What a train makes is left out of each turn: such a part of a round trip,
 const TRAIN_PART: u32 = 32;
+/// where that takes long such a part but for two milliseconds, in microseconds, since trains of more than ten packets are so long,
+const LONG_TRAIN_PART: u32 = 16;
+const LONG_TRAIN: u32 = 2_000;
 /// and a millisecond, in microseconds.
 const BURST: u32 = 1_000;
 
@@ -52,7 +55,7 @@ impl Jitter {
         }
         let turns = (first < second) != (second < travelled);
         let change = first.abs_diff(second).min(second.abs_diff(travelled));
-        let turn = if turns { change.saturating_sub(micros(acked.rtt) / TRAIN_PART + BURST) } else { 0 };
+        let turn = if turns { change.saturating_sub(train(micros(acked.rtt)) + BURST) } else { 0 };
         self.turn = average(self.turn, turn);
         self.wait = average(self.wait, micros(rtt.saturating_sub(min)));
     }
@@ -61,6 +64,11 @@ impl Jitter {
     pub(super) fn exceeds(&self, part: u32) -> bool {
         u64::from(self.turn) * u64::from(part) > u64::from(self.wait)
     }
+}
+
+/// What packets of one train differ by in a round trip of so many microseconds.
+fn train(rtt: u32) -> u32 {
+    (rtt / TRAIN_PART).max((rtt / LONG_TRAIN_PART).saturating_sub(LONG_TRAIN))
 }
 
 /// Rounded down, so that what has ended is forgotten.
@@ -83,17 +91,22 @@ mod tests {
 
     /// Whether twenty-fifths of what packets wait are exceeded after frames that come with these waits and delays of the peer's, in milliseconds.
     fn is_jitter(frames: impl IntoIterator<Item = (u64, u64, bool)>) -> bool {
+        is_jitter_of(MIN, frames)
+    }
+
+    /// The same with so many milliseconds of the shortest round trip.
+    fn is_jitter_of(min: u64, frames: impl IntoIterator<Item = (u64, u64, bool)>) -> bool {
         let mut jitter = Jitter::new();
         for (wait, delay, app_limited) in frames {
-            let rtt = Duration::from_millis(MIN + wait + delay);
+            let rtt = Duration::from_millis(min + wait + delay);
             let frame = AckedBytes {
-                rtt: Duration::from_millis(MIN),
+                rtt: Duration::from_millis(min),
                 latest_rtt: Some(rtt),
                 ack_delay: Duration::from_millis(delay),
                 app_limited,
                 ..acked(10_000, Instant::ZERO)
             };
-            jitter.on_sample(&frame, Duration::from_millis(MIN));
+            jitter.on_sample(&frame, Duration::from_millis(min));
         }
         jitter.exceeds(25)
     }
@@ -115,6 +128,14 @@ mod tests {
     fn a_train_is_none() {
         let train = |frame: u64| (5 + frame % 3, 0, false);
         assert!(!is_jitter((0..200).map(train)));
+    }
+
+    /// Deleted, the trains of a long path, which are a sixteenth of it, would be jitter.
+    #[test]
+    fn a_train_of_a_long_path_is_none() {
+        let train = |frame: u64| (20 + frame % 2 * 7, 0, false);
+        assert!(!is_jitter_of(150, (0..200).map(train)));
+        assert!(is_jitter_of(60, (0..200).map(train)));
     }
 
     /// Deleted, acknowledgements that the peer holds for a while would be jitter.

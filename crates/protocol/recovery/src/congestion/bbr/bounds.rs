@@ -83,6 +83,14 @@ impl Bounds {
         self.is_round_start
     }
 
+    /// Losses or marks in so many ranges, after `delivered` bytes since the beginning.
+    pub(super) fn on_congestion(&mut self, delivered: u64, ranges: u64) {
+        if !core::mem::replace(&mut self.is_loss_in_round, true) {
+            self.round_delivered = delivered;
+        }
+        self.ranges = self.ranges.saturating_add(ranges);
+    }
+
     pub(super) fn take_ranges(&mut self) -> u64 {
         core::mem::take(&mut self.ranges)
     }

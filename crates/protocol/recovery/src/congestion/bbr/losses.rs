@@ -26,21 +26,24 @@ impl Bbr {
     pub(in crate::congestion) fn on_congestion(&mut self, now: Instant, sign: &CongestionEvent) {
         self.delivery.on_lost(sign.bytes);
         let then = self.delivery.snapshot(sign.sent_at);
+        let mut is_borne = false;
         if sign.cause == CongestionCause::Loss {
-            self.random_loss.on_lost(sign.bytes, sign.ranges);
+            let (delivered, datagram) = (self.delivery.delivered(), self.datagram());
+            is_borne = !self.random_loss.on_lost(sign.bytes, sign.ranges, delivered, datagram);
             if let Some(then) = then {
                 self.random_loss.overrun.on_lost(sign.ranges, then.in_flight);
             }
         }
         if !self.bounds.is_loss_in_round {
-            self.bounds.round_delivered = self.delivery.delivered();
             self.save_state();
         }
-        self.bounds.is_loss_in_round = true;
-        self.bounds.ranges = self.bounds.ranges.saturating_add(sign.ranges);
         if sign.cause == CongestionCause::Loss {
             self.enter_recovery(now, sign);
         }
+        if is_borne {
+            return;
+        }
+        self.bounds.on_congestion(self.delivery.delivered(), sign.ranges);
         if !self.cycle.is_probe_sample() {
             return;
         }

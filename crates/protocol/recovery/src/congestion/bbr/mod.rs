@@ -15,6 +15,7 @@
 //! | `bounds.rs` | the short-term bounds, the long-term one, and what undoing them restores |
 //! | `losses.rs` | the answer to loss and marks: setting the bounds, and undoing it |
 //! | `random_loss.rs` | losses that do not come from the rate, and are borne |
+//! | `loss_budget.rs` | losses in runs that are borne in jitter, by a flow that has chosen BBR |
 //! | `overrun.rs` | losses that follow what is in flight, and are not |
 //! | `control.rs` | what comes out: pacing rate and window |
 //! | `take_over.rs` | a beginning in the middle of a flow |
@@ -28,6 +29,7 @@
 //! - the draft leaves the answer to ECN open. A mark is taken for a loss of that packet: below 2 % it lowers the short-term
 //!   bounds, above it ends a probe. RFC 9000 §13.4 asks for no more.
 //! - in a flow that has chosen BBR by losses at rest a standard deviation beyond 2 % is borne (`random_loss.rs`).
+//! - in a flow that has chosen BBR by losses a budget covers runs of them where there is jitter (`loss_budget.rs`).
 //! - losses that a lower rate does not end are borne above 2 % as well, unless they follow what is in flight (`overrun.rs`), and few losses without a
 //!   queue do not end Startup (`random_loss.rs`). Where jitter makes packets wait, their waits are no queue.
 //! - the send quantum is the pacer's; a millisecond of the rate stands for it here.
@@ -42,6 +44,7 @@ mod control;
 mod cycle;
 mod filters;
 mod full_pipe;
+mod loss_budget;
 mod losses;
 mod model;
 mod overrun;

@@ -13,6 +13,7 @@
 //! loss that follows the rate over a few rounds (too noisy at small windows).
 
 use super::bounds::{deviation, is_too_high};
+use super::loss_budget::LossBudget;
 use super::overrun::Overrun;
 use crate::congestion::jitter::Jitter;
 use base::time::Duration;
@@ -72,6 +73,7 @@ pub(super) struct RandomLoss {
     share: u64,
     /// That the path loses by chance was known when the flow took BBR.
     pub(super) is_known: bool,
+    pub(super) budget: LossBudget,
     pub(super) overrun: Overrun,
     pub(super) jitter: Jitter,
 }
@@ -88,15 +90,26 @@ impl RandomLoss {
             question: None,
             share: 0,
             is_known: false,
+            budget: LossBudget::closed(),
             overrun: Overrun::new(),
             jitter: Jitter::new(),
         }
     }
 
-    pub(super) fn on_lost(&mut self, bytes: u64, runs: u64) {
+    /// Whether these losses, after `delivered` bytes since the beginning, are more than are borne in jitter.
+    pub(super) fn on_lost(&mut self, bytes: u64, runs: u64, delivered: u64, datagram: u64) -> bool {
+        let bytes = if self.jitter.exceeds(JITTER_PART) {
+            self.budget.cover(bytes, delivered, datagram)
+        } else {
+            bytes
+        };
+        if bytes == 0 {
+            return false;
+        }
         self.lost = self.lost.saturating_add(bytes);
         self.runs = self.runs.saturating_add(runs);
         self.has_lost = true;
+        true
     }
 
     pub(super) fn on_sample(&mut self, rtt: Duration) {
@@ -120,13 +133,14 @@ impl RandomLoss {
     pub(super) fn is_too_high(&self, lost: u64, in_flight: u64, datagram: u64) -> bool {
         let borne = self.borne();
         let by_chance = if lost > 0 && self.is_known { deviation(in_flight, borne, datagram) } else { 0 };
-        is_too_high(lost.saturating_sub(by_chance), in_flight, borne)
+        is_too_high(lost.saturating_sub(by_chance + self.budget.covered()), in_flight, borne)
     }
 
     /// A round is over; `delivered` bytes since the beginning, `min_rtt` is the shortest round trip known.
     pub(super) fn on_round(&mut self, delivered: u64, min_rtt: Option<Duration>, datagram: u64) {
         let sent = self.lost.saturating_add(delivered.saturating_sub(self.delivered_before));
         self.last = None;
+        self.budget.on_round();
         if sent < datagram * LEAST_DATAGRAMS {
             return;
         }
@@ -204,13 +218,16 @@ impl RandomLoss {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::events::AckedBytes;
+    use crate::congestion::tests::acked;
+    use base::time::Instant;
 
     const MIN: Option<Duration> = Some(Duration::from_millis(40));
 
     /// A round in which so much was lost of 100,000 bytes at `bound`, and so long a round trip was the shortest. Returns whether it
     /// is answered.
     fn round(losses: &mut RandomLoss, lost: u64, (bound, delivered): (u64, u64), rtt_ms: u64) -> bool {
-        losses.on_lost(lost * 1_000, lost);
+        losses.on_lost(lost * 1_000, lost, 0, 1_000);
         losses.on_sample(Duration::from_millis(rtt_ms));
         losses.on_sample(Duration::from_millis(40));
         losses.on_round(losses.delivered_before + 100_000 - lost * 1_000, MIN, 1_000);
@@ -259,6 +276,29 @@ mod tests {
         }
     }
 
+    /// Deleted, each burst on a radio link would end a probe and lower the rate; or a queue's losses would go unanswered.
+    #[test]
+    fn a_run_is_borne_in_jitter_only() {
+        for (waits, is_open, is_answered) in
+            [([1, 15], true, false), ([1, 15], false, true), ([8, 8], true, true)]
+        {
+            let mut losses = RandomLoss::new();
+            if is_open {
+                losses.budget.open();
+            }
+            for frame in 0..40 {
+                let rtt = Duration::from_millis(40 + waits[frame % 2]);
+                let frame = AckedBytes { latest_rtt: Some(rtt), rtt, ..acked(1_000, Instant::ZERO) };
+                losses.jitter.on_sample(&frame, Duration::from_millis(40));
+            }
+            assert_eq!(losses.on_lost(8_000, 1, 400_000, 1_000), is_answered, "{waits:?} {is_open}");
+            assert_eq!(losses.is_too_high(8_000, 40_000, 1_000), is_answered);
+            losses.on_sample(Duration::from_millis(40));
+            losses.on_round(440_000, MIN, 1_000);
+            assert_eq!(losses.last.map(|round| round.share > 0), Some(is_answered));
+        }
+    }
+
     #[test]
     fn what_was_borne_is_forgotten_when_nothing_is_lost() {
         let mut losses = RandomLoss::new();
@@ -299,7 +339,7 @@ mod tests {
     fn a_long_run_does_not_end_startup_in_a_round_that_has_grown() {
         let mut losses = RandomLoss::new();
         for (lost, has_grown, is_harmless) in [(20, false, false), (20, true, true), (21, true, false)] {
-            losses.on_lost(lost * 1_000, 5);
+            losses.on_lost(lost * 1_000, 5, 0, 1_000);
             losses.on_sample(Duration::from_millis(40));
             losses.on_round(losses.delivered_before + 100_000 - lost * 1_000, MIN, 1_000);
             assert_eq!(losses.is_harmless_in_startup(has_grown), is_harmless, "{lost} {has_grown}");

@@ -13,7 +13,7 @@ pub(in crate::congestion) struct TakeOver {
     pub(in crate::congestion) rate: u64,
     /// The smallest round trip.
     pub(in crate::congestion) min_rtt: Duration,
-    /// The path delivers no more: a queue stands. Otherwise Startup looks for more.
+    /// The path delivers no more: a queue stands. Otherwise it loses by chance, and Startup looks for more.
     pub(in crate::congestion) is_full: bool,
     /// The path loses by chance whatever waits.
     pub(in crate::congestion) is_chance: bool,
@@ -27,6 +27,9 @@ impl Bbr {
         bbr.min_rtt.on_sample(now, left.min_rtt);
         bbr.model.begin_with(left.rate);
         bbr.random_loss.is_known = left.is_chance;
+        if !left.is_full {
+            bbr.random_loss.budget.open();
+        }
         if left.is_full {
             bbr.full_pipe.is_full = true;
             bbr.full_pipe.is_ever_full = true;

@@ -316,6 +316,23 @@ fn where_chance_is_known_a_deviation_more_is_borne() {
     }
 }
 
+/// Deleted, a flow that has filled a deep queue would bear what it loses there; or one that chance has taken to BBR would answer each run.
+#[test]
+fn a_flow_that_has_chosen_bbr_by_losses_bears_runs() {
+    for is_full in [false, true] {
+        let left = TakeOver {
+            window: 40 * 1_200,
+            rate: 1_000_000,
+            min_rtt: Duration::from_millis(40),
+            is_full,
+            is_chance: false,
+        };
+        let mut bbr = Bbr::take_over(Instant::ZERO, 1_200, left);
+        let uncovered = bbr.random_loss.budget.cover(1_000, 1_000_000, 1_200);
+        assert_eq!(uncovered, if is_full { 1_000 } else { 0 });
+    }
+}
+
 #[test]
 fn filters_forget() {
     let mut bandwidth = MaxBandwidth::new();
