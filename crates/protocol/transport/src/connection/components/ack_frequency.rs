@@ -6,7 +6,8 @@
 //! samples of the round trip a round. It is eight as well where packets hardly wait and the window is what holds the flow back: the receiver keeps
 //! half of an acknowledgement's packets to itself on average, an eighth of the window with four, which a queue makes up for that is as long. For 32 round trips
 //! after a loss it is as often as the peer's timer is good for, sixteen times a window and a round trip at most: where packets are lost
-//! acknowledgements are, too, and a run of losses takes all of a window's if these are eight. The same follows an ACK frame that acknowledges more
+//! acknowledgements are, too, and a run of losses takes all of a window's if these are eight. By BBR it is 32 times a window of less than 128 packets then, since runs of
+//! sixteen come as well, and a flow whose window is full waits for its probes until one has passed (docs/decisions/008-bursts.md). The same follows an ACK frame that acknowledges more
 //! than twice what was asked for: others before it are missing. Where the worker has many connections and wants to be woken seldom, it is as
 //! rarely as that, but twice a window, whatever its
 //! size and however late: the window opens by what is acknowledged, so that acknowledgements are as rare as trains are long. What is
@@ -50,6 +51,9 @@ const PARTS: u64 = 4;
 const LEAST_PARTS: u64 = 2;
 /// Acknowledgements a window in slow start, twice what HyStart++ needs a round, and after losses. Source: RFC 9406 §4.3.
 const MOST_PARTS: u64 = 16;
+/// Acknowledgements a window of less than so many packets after losses with BBR in use.
+const LOSSY_PARTS: u64 = 32;
+const SHORT_OF_ACKS: u64 = 128;
 /// The same for a window of less than this many packets, or one that fills no queue: it is short of every round trip that is prolonged, and there is
 /// little to save.
 const SMALL_WINDOW_PARTS: u64 = 8;
@@ -299,9 +303,12 @@ impl AckFrequency {
         let Some(floor) = self.floor.filter(|_| self.request().is_none()) else { return };
         let window = congestion.window() / u64::from(wanted.packet_size.max(1));
         let is_lossy = self.is_lossy(now);
-        let parts = if congestion.is_in_slow_start() {
+        let (is_bbr, is_alone) = (congestion.in_use() == Algorithm::Bbr, wanted.span.is_zero());
+        let parts = if is_alone && is_bbr && is_lossy && window < SHORT_OF_ACKS {
+            LOSSY_PARTS
+        } else if congestion.is_in_slow_start() {
             MOST_PARTS
-        } else if wanted.span.is_zero() && congestion.in_use() != Algorithm::Bbr && waits_hardly(rtt, floor) {
+        } else if is_alone && !is_bbr && waits_hardly(rtt, floor) {
             SMALL_WINDOW_PARTS
         } else {
             LEAST_PARTS
