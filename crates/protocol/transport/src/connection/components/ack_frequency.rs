@@ -144,6 +144,22 @@ fn waits_hardly(rtt: &Rtt, floor: Duration) -> bool {
     part >= floor && rtt.smoothed().saturating_sub(rtt.min()) < part
 }
 
+/// In how many parts at least a window of so many packets is acknowledged, by the controller in use, in slow start or not.
+fn least_parts(
+    (in_use, is_in_slow_start): (Algorithm, bool),
+    window: u64,
+    is_lossy: bool,
+    waits_hardly: impl FnOnce() -> bool,
+) -> u64 {
+    match in_use {
+        _ if is_in_slow_start => MOST_PARTS,
+        Algorithm::Bbr if is_lossy && window < SHORT_OF_ACKS => LOSSY_PARTS,
+        Algorithm::Bbr => LEAST_PARTS,
+        _ if waits_hardly() => SMALL_WINDOW_PARTS,
+        _ => LEAST_PARTS,
+    }
+}
+
 /// A request on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Request {
@@ -303,16 +319,10 @@ impl AckFrequency {
         let Some(floor) = self.floor.filter(|_| self.request().is_none()) else { return };
         let window = congestion.window() / u64::from(wanted.packet_size.max(1));
         let is_lossy = self.is_lossy(now);
-        let (is_bbr, is_alone) = (congestion.in_use() == Algorithm::Bbr, wanted.span.is_zero());
-        let parts = if is_alone && is_bbr && is_lossy && window < SHORT_OF_ACKS {
-            LOSSY_PARTS
-        } else if congestion.is_in_slow_start() {
-            MOST_PARTS
-        } else if is_alone && !is_bbr && waits_hardly(rtt, floor) {
-            SMALL_WINDOW_PARTS
-        } else {
-            LEAST_PARTS
-        };
+        let is_alone = wanted.span.is_zero();
+        let controller = (congestion.in_use(), congestion.is_in_slow_start());
+        let parts =
+            least_parts(controller, window, is_alone && is_lossy, || is_alone && waits_hardly(rtt, floor));
         self.consider(Terms::of(Flow { window, parts, is_lossy, rtt: rtt.smoothed() }, [floor, wanted.span]));
     }
 

@@ -135,24 +135,18 @@ fn more_acknowledgements_are_asked_for_while_some_are_lost() {
 /// Deleted, BBR on a radio link would wait for its probes until a run of sixteen lost acknowledgements has passed.
 #[test]
 fn bbr_asks_for_32_a_window_while_some_are_lost() {
-    let (start, mut rtt) = (Instant::ZERO + MS, Rtt::default());
-    rtt.on_sample(start, MS * 10, Duration::ZERO);
-    for (algorithm, span, packets, every) in [
-        (Algorithm::Bbr, Duration::ZERO, 96, 3),
-        (Algorithm::Bbr, Duration::ZERO, 128, 8),
-        (Algorithm::Bbr, MS * 5, 96, 6),
-        (Algorithm::Cubic, Duration::ZERO, 96, 6),
+    for (in_use, is_in_slow_start, window, is_lossy, parts) in [
+        (Algorithm::Bbr, false, 127, true, LOSSY_PARTS),
+        (Algorithm::Bbr, false, 128, true, LEAST_PARTS),
+        (Algorithm::Bbr, false, 127, false, LEAST_PARTS),
+        (Algorithm::Bbr, true, 127, true, MOST_PARTS),
+        (Algorithm::Cubic, false, 127, true, LEAST_PARTS),
     ] {
-        let congestion = Controller::new(algorithm, 1_200);
-        let wanted =
-            Wanted { packet_size: u16::try_from(congestion.window() / packets).expect("small"), span };
-        let mut ours = negotiated();
-        ours.consider(window(400, 10));
-        write(&mut ours);
-        ours.on_acked(0);
-        ours.on_losses(start, &rtt);
-        ours.on_path_state(start, &congestion, &rtt, wanted);
-        assert_eq!(ours.ours.expect("asked").asked.every, every, "{algorithm:?} {span:?} {packets}");
+        let found = least_parts((in_use, is_in_slow_start), window, is_lossy, || false);
+        assert_eq!(found, parts, "{in_use:?} {is_in_slow_start} {window} {is_lossy}");
+        let flow = Flow { window, parts, is_lossy, rtt: MS * 10 };
+        let of_time = if is_lossy { 10 } else { PARTS };
+        assert_eq!(Terms::of(flow, [MS, Duration::ZERO]).every, window / parts.max(of_time));
     }
 }
 
