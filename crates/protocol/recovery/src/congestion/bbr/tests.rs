@@ -5,6 +5,8 @@ use super::filters::{MaxBandwidth, MaxByRound, MinRtt, Rounds};
 use super::startup::DRAIN_ROUNDS;
 use super::*;
 use crate::congestion::delivery::{Limit, RateSample};
+use crate::congestion::events::{CongestionCause, CongestionEvent};
+use crate::congestion::tests::acked;
 use crate::congestion::tests::link::{LinkOptions, PACKET, World};
 use crate::congestion::{Algorithm, Kind};
 use base::time::Duration;
@@ -330,6 +332,24 @@ fn a_flow_that_has_chosen_bbr_by_losses_bears_runs() {
         let mut bbr = Bbr::take_over(Instant::ZERO, 1_200, left);
         let uncovered = bbr.random_loss.budget.cover(1_000, 1_000_000, 1_200);
         assert_eq!(uncovered, if is_full { 1_000 } else { 0 });
+        // Two in three wait, as no queue makes them.
+        for frame in 0..40 {
+            let rtt = Duration::from_millis(40 + frame % 3 * 9);
+            let frame = AckedBytes { latest_rtt: Some(rtt), rtt, ..acked(1_200, Instant::ZERO) };
+            bbr.random_loss.jitter.on_sample(&frame, Duration::from_millis(40));
+        }
+        bbr.on_congestion(
+            Instant::ZERO,
+            &CongestionEvent {
+                cause: CongestionCause::Loss,
+                sent_at: Instant::ZERO,
+                earliest_sent_at: Instant::ZERO,
+                packets: 8,
+                bytes: 9_600,
+                ranges: 1,
+            },
+        );
+        assert_eq!(bbr.bounds.is_loss_in_round, is_full, "answered or not");
     }
 }
 
