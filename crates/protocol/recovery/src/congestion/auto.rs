@@ -37,7 +37,7 @@
 //! Each return to CUBIC multiplies the evidence that the next change to BBR needs, so that a path which fits neither rule sees few changes.
 //! Flows of BBR's that share a link which loses by chance take one another's queue for the cause, and return one after the other. So
 //! losses at rest are weighed by how few packets are at rest, too (`auto/rest.rs`); and BBR that they have chosen needs
-//! more evidence to end, and bears more (`bbr/random_loss.rs`).
+//! more evidence to end, and bears more (`bbr/random_loss.rs`). BBR that any losses have chosen bears runs of them in jitter (`bbr/loss_budget.rs`).
 //! All is integer arithmetic over what an acknowledgement tells anyway; a flow with a fixed controller has no judge.
 //!
 //! Rejected: loss rates (a policer and a radio link have the same), the rate of delivery as BBR measures it (a log of departures

@@ -295,18 +295,23 @@ fn two_percent_is_the_threshold() {
     assert_eq!(inflight_at_loss(0, (u64::MAX, u64::MAX), u64::MAX / 4), 0);
 }
 
+/// BBR in the place of a controller that has filled a queue, or met losses, on a path that is known to lose by chance, or not.
+fn taken_over([is_full, is_chance]: [bool; 2]) -> Bbr {
+    let left = TakeOver {
+        window: 40 * 1_200,
+        rate: 1_000_000,
+        min_rtt: Duration::from_millis(40),
+        is_full,
+        is_chance,
+    };
+    Bbr::take_over(Instant::ZERO, 1_200, left)
+}
+
 /// Deleted, one loss would end a small flow's probe where chance is known, and a large flow's probe would go on.
 #[test]
 fn where_chance_is_known_a_deviation_more_is_borne() {
     for is_chance in [false, true] {
-        let left = TakeOver {
-            window: 40 * 1_200,
-            rate: 1_000_000,
-            min_rtt: Duration::from_millis(40),
-            is_full: false,
-            is_chance,
-        };
-        let bbr = Bbr::take_over(Instant::ZERO, 1_200, left);
+        let bbr = taken_over([false, is_chance]);
         let datagram = bbr.datagram();
         let is_too_high =
             |lost, in_flight| bbr.random_loss.is_too_high(lost * datagram, in_flight * datagram, datagram);
@@ -322,14 +327,7 @@ fn where_chance_is_known_a_deviation_more_is_borne() {
 #[test]
 fn a_flow_that_has_chosen_bbr_by_losses_bears_runs() {
     for is_full in [false, true] {
-        let left = TakeOver {
-            window: 40 * 1_200,
-            rate: 1_000_000,
-            min_rtt: Duration::from_millis(40),
-            is_full,
-            is_chance: false,
-        };
-        let mut bbr = Bbr::take_over(Instant::ZERO, 1_200, left);
+        let mut bbr = taken_over([is_full, false]);
         let uncovered = bbr.random_loss.budget.cover(1_000, 1_000_000, 1_200);
         assert_eq!(uncovered, if is_full { 1_000 } else { 0 });
         // Two in three wait, as no queue makes them.

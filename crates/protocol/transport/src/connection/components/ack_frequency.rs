@@ -6,7 +6,7 @@
 //! samples of the round trip a round. It is eight as well where packets hardly wait and the window is what holds the flow back: the receiver keeps
 //! half of an acknowledgement's packets to itself on average, an eighth of the window with four, which a queue makes up for that is as long. For 32 round trips
 //! after a loss it is as often as the peer's timer is good for, sixteen times a window and a round trip at most: where packets are lost
-//! acknowledgements are, too, and a run of losses takes all of a window's if these are eight. By BBR it is 32 times a window of less than 128 packets then, since runs of
+//! acknowledgements are, too, and a run of losses takes all of a window's if these are eight. By BBR it is 32 times a window of less than 128 packets then, but in Startup, since runs of
 //! sixteen come as well, and a flow whose window is full waits for its probes until one has passed (docs/decisions/008-bursts.md). The same follows an ACK frame that acknowledges more
 //! than twice what was asked for: others before it are missing. Where the worker has many connections and wants to be woken seldom, it is as
 //! rarely as that, but twice a window, whatever its
@@ -51,13 +51,13 @@ const PARTS: u64 = 4;
 const LEAST_PARTS: u64 = 2;
 /// Acknowledgements a window in slow start, twice what HyStart++ needs a round, and after losses. Source: RFC 9406 §4.3.
 const MOST_PARTS: u64 = 16;
-/// Acknowledgements a window of less than so many packets after losses with BBR in use.
-const LOSSY_PARTS: u64 = 32;
-const SHORT_OF_ACKS: u64 = 128;
 /// The same for a window of less than this many packets, or one that fills no queue: it is short of every round trip that is prolonged, and there is
 /// little to save.
 const SMALL_WINDOW_PARTS: u64 = 8;
 const FEW: u64 = 64;
+/// Acknowledgements that BBR asks for after losses, but in Startup, where a window has less than so many packets.
+const LOSSY_PARTS: u64 = 32;
+const SHORT_OF_ACKS: u64 = 128;
 /// So many round trips after a loss another one is expected.
 const LOSSY_ROUNDS: u64 = 32;
 /// Fewer packets than this for one acknowledgement are not worth a first request.
