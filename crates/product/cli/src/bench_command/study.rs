@@ -52,7 +52,7 @@ Ctrl-C ends it early: what was measured so far is kept and written.
 Examples:
   tercel bench all --quick                       a quarter of an hour, into results/ with the date
   tercel bench all --only e4,e5 --out mine       two studies, as they were published
-  tercel bench all --against docs/results/2026-11-21-xeon-2-cores")]
+  tercel bench all --against docs/results/2026-11-30-epyc-2-cores")]
 pub(super) struct AllArgs {
     /// Less of everything: a quarter of an hour on two cores.
     #[arg(long)]
