@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 /// From this many series on, some are bound to differ by chance.
 const MANY: usize = 20;
+/// So many series are named at most; of more the tables have each, and a sentence says how many.
+const MOST_NAMED: usize = 12;
 
 /// What two runs say of each other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -144,13 +146,16 @@ impl Comparison {
             }
         };
         let mut findings = vec![surroundings, format!("{} of {judged} series differ.", changed.len())];
-        findings.extend(changed.iter().filter_map(|pair| {
-            let (ratio, SeriesLocation { study, row, column, .. }) = (pair.ratio?, &pair.place);
-            Some(format!(
-                "{study}, {row}, {column}: {:.2} ({:.2} to {:.2})",
-                ratio.ratio, ratio.low, ratio.high
-            ))
-        }));
+        if changed.len() <= MOST_NAMED {
+            let named = |pair: &&Pair| Some(format!("{}, {}", pair.place.study, pair.finding()?));
+            findings.extend(changed.iter().filter_map(named));
+        } else {
+            findings.extend(by_study(&changed, |pair| &pair.place).filter_map(|(study, pairs)| {
+                let furthest =
+                    pairs.iter().max_by(|one, other| one.distance().total_cmp(&other.distance()))?;
+                Some(format!("{study}: {} differ, the furthest is {}.", pairs.len(), furthest.finding()?))
+            }));
+        }
         findings
     }
 
@@ -161,10 +166,16 @@ impl Comparison {
                 .push("Only one of the two was a quick look: sizes differ, so ratios say little.".to_owned());
         }
         for (name, places) in names.iter().zip([&self.only_first, &self.only_second]) {
-            let said: Vec<String> = places
-                .iter()
-                .map(|place| format!("{}, {}, {}", place.study, place.row, place.column))
-                .collect();
+            let said: Vec<String> = if places.len() <= MOST_NAMED {
+                places
+                    .iter()
+                    .map(|place| format!("{}, {}, {}", place.study, place.row, place.column))
+                    .collect()
+            } else {
+                let of_study =
+                    |(study, places): (&str, Vec<_>)| format!("{} series of {study}", places.len());
+                by_study(places, |place| place).map(of_study).collect()
+            };
             if !said.is_empty() {
                 notes.push(format!("Only in {name}: {}.", said.join("; ")));
             }
@@ -191,6 +202,28 @@ impl Pair {
         let has_changed = ratio.is_some_and(|ratio| !ratio.spans_one());
         Pair { place: place.clone(), trials: [old.clone(), new.clone()], ratio, has_changed, digits }
     }
+
+    /// Row, column and ratio; `None` without a ratio.
+    fn finding(&self) -> Option<String> {
+        let (ratio, SeriesLocation { row, column, .. }) = (self.ratio?, &self.place);
+        Some(format!("{row}, {column}: {:.2} ({:.2} to {:.2})", ratio.ratio, ratio.low, ratio.high))
+    }
+
+    /// How far the second run is from the first, whichever is larger.
+    fn distance(&self) -> f64 {
+        self.ratio.map_or(0.0, |ratio| ratio.ratio.ln().abs())
+    }
+}
+
+/// What lies together by studies, in their order.
+fn by_study<'a, T>(
+    all: &'a [T],
+    place: impl Fn(&T) -> &SeriesLocation + Copy + 'a,
+) -> impl Iterator<Item = (&'a str, Vec<&'a T>)> {
+    all.chunk_by(move |one, other| place(one).study == place(other).study).filter_map(move |part| {
+        let study = part.first().map(|first| place(first).study.as_str())?;
+        Some((study, part.iter().collect()))
+    })
 }
 
 /// Puts a pair into the table of its column, which is the last one if there is one.
@@ -301,6 +334,32 @@ mod tests {
         assert!(told.contains("Only in old: e1, mmsg") && told.contains("e1, plain, MB/s: 2.00"), "{told}");
         let page = html::comparison(&run);
         assert!(page.contains("id=\"all\"") && !page.contains("<script"), "{page}");
+    }
+
+    /// Deleted, two runs of all studies would have hundreds of findings above the tables that say the same.
+    #[test]
+    fn many_differences_are_counted_by_study() {
+        let pair = |study: &str, row: usize, new: f64| {
+            let place = SeriesLocation {
+                study: study.to_owned(),
+                row: row.to_string(),
+                column: "MB/s".to_owned(),
+                ..SeriesLocation::default()
+            };
+            Pair::of(&place, &Summary::of([1.0, 1.01]), &Summary::of([new, new * 1.01]), 1)
+        };
+        let mut comparison = Comparison::of(&sample::run(), &sample::run());
+        comparison.pairs = (0..MOST_NAMED).map(|row| pair("e1", row, 2.0)).collect();
+        comparison.only_first = comparison.pairs.iter().map(|pair| pair.place.clone()).collect();
+        assert_eq!(comparison.findings().len(), 2 + MOST_NAMED);
+        assert!(comparison.notes(["old", "new"])[0].starts_with("Only in old: e1, 0, MB/s; e1, 1"));
+        comparison.pairs.push(pair("e2", 7, 0.2));
+        comparison.pairs.push(pair("e2", 8, 3.0));
+        comparison.only_first.push(comparison.pairs[MOST_NAMED].place.clone());
+        let findings = comparison.findings();
+        assert!(findings[2].starts_with("e1: 12 differ, the furthest is"), "{findings:?}");
+        assert!(findings[3].starts_with("e2: 2 differ, the furthest is 7, MB/s: 0.20"), "{findings:?}");
+        assert_eq!(comparison.notes(["old", "new"])[0], "Only in old: 12 series of e1; 1 series of e2.");
     }
 
     #[test]
