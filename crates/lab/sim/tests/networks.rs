@@ -106,8 +106,6 @@ fn a_flow_that_chooses_is_nearly_as_fast_as_the_better_choice() {
     }
 }
 
-/// Deleted, content could stay away for as long again after an outage as the outage was long. A path that is back is found after an
-/// eighth of the outage, or two probe timeouts, and a round trip.
 /// Deleted, a flow in jitter would take chance for a queue: ten megabytes took auto 8.0 s and BBR 3.4.
 #[test]
 fn jitter_is_no_queue() {
@@ -117,12 +115,17 @@ fn jitter_is_no_queue() {
     }
 }
 
+/// Two probe timeouts of a young connection over 40 ms, milliseconds: 40, four times a variation of about 15, and the 25 that the peer may
+/// wait.
+const TWO_PTOS_MS: u64 = 250;
+
+/// Deleted, content could stay away for as long again after an outage as the outage was long.
 #[test]
 fn after_an_outage_content_arrives_soon() {
-    for (name, outage_ms) in [("0.2 s", 200.0), ("1 s", 1_000.0), ("2 s", 2_000.0), ("5 s", 5_000.0)] {
+    for name in ["0.2 s", "1 s", "2 s", "5 s"] {
         for algorithm in [NewReno, Cubic, Bbr, Prague, Auto] {
             let record = record(Axis::Outage, name, Page, algorithm);
-            let most = 350.0 + outage_ms / 8.0;
+            let most = TWO_PTOS_MS as f64;
             assert!(record.resumed_ms.is_some_and(|resumed| resumed < most), "{record:?}");
         }
     }
@@ -146,7 +149,6 @@ fn hardly_anything_is_sent_twice_where_packets_are_only_late() {
 #[test]
 fn after_an_outage_an_upload_goes_on() {
     for outage_ms in [200, 500, 1_000, 2_000, 5_000] {
-        let most_ms = 350 + outage_ms / 8;
         let profile = NetworkProfile::new(100, 40).with_outage(outage_ms);
         for algorithm in [Cubic, Bbr, Auto] {
             let mut resumed: Vec<_> = (1..=9)
@@ -158,7 +160,7 @@ fn after_an_outage_an_upload_goes_on() {
                 .collect();
             resumed.sort();
             println!("upload, outage of {outage_ms} ms, {algorithm:?}: {:?} {:?}", resumed[4], resumed[8]);
-            assert!(resumed[8].as_millis() <= most_ms, "{outage_ms} ms, {algorithm:?}: {resumed:?}");
+            assert!(resumed[8].as_millis() <= TWO_PTOS_MS, "{outage_ms} ms, {algorithm:?}: {resumed:?}");
         }
     }
 }

@@ -217,6 +217,8 @@ pub struct Client {
     pub done: u64,
     /// When the last of them was.
     pub done_at: Instant,
+    /// When the last handshake was complete.
+    pub connected_at: Instant,
     /// Bytes of answers that have arrived, on all connections.
     pub received: u64,
     /// Connections that were resumed.
@@ -253,9 +255,10 @@ impl App for Client {
         self.received += core::mem::take(&mut client_plan.received);
         self.mtu = connection.mtu_report();
         let is_early = connection.early_status() == EarlyStatus::Offered;
-        self.resumed +=
-            u64::from(connection.is_resumed() && connection.is_connected() && !client_plan.is_counted);
-        client_plan.is_counted |= connection.is_connected();
+        if connection.is_connected() && !client_plan.is_counted {
+            (client_plan.is_counted, self.connected_at) = (true, now);
+            self.resumed += u64::from(connection.is_resumed());
+        }
         if (connection.is_connected() || is_early) && !client_plan.is_done {
             for (id, is_cancelled) in core::mem::take(&mut client_plan.over) {
                 if client_plan.exchanges.remove(&id).is_some() && is_cancelled {

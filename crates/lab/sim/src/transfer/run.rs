@@ -53,6 +53,8 @@ pub struct Report {
     pub digest: u64,
     /// Virtual time until the last connection was done.
     pub time: Duration,
+    /// Virtual time until the last handshake was complete at the client.
+    pub connected: Duration,
     /// Turns of both workers.
     pub turns: u64,
     /// What the last client connection counted.
@@ -105,11 +107,14 @@ fn report(lab: &mut TransferSimulation, plan: &Workload, time: Duration) -> Resu
     let datagrams = lab.server().app_mut().datagrams;
     let counters = *lab.server().endpoint().counters();
     let moved = counters.moved_to_v1 + counters.moved_to_v2;
-    let Client { paths_opened, resumed, .. } = *lab.client().app_mut();
+    let Client { paths_opened, resumed, connected_at, .. } = *lab.client().app_mut();
+    let now = lab.network().borrow().now();
+    let connected = lab.age().saturating_sub(now.saturating_since(connected_at));
     let digest = network.value();
     let report = Report {
         digest,
         time,
+        connected,
         turns,
         client,
         server,

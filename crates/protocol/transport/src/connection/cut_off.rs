@@ -1,7 +1,8 @@
 //! Whether the path has ended in the middle of an answer or of a request, which who receives it learns only by asking: it hears nothing, and
-//! has nothing outstanding whose acknowledgement could be missing. So it sends a PING, and another as long as nothing comes, an eighth of
-//! the silence later. The sender's next probe may be as far away as the silence was long (RFC 9002 §6.2.1); a packet of the receiver
-//! brings it forward.
+//! has nothing outstanding whose acknowledgement could be missing. So it sends a PING, and others as long as nothing comes. The sender's
+//! next probe may be as far away as the silence was long (RFC 9002 §6.2.1); a packet of the receiver brings it forward. What the sender
+//! says then is here a round trip later, so that PINGs come often enough if an answer to the next one is here within two probe timeouts of
+//! any instant at which the path is back.
 //!
 //! PINGs are under congestion control, and fewer than one each round trip (RFC 8085 §3.1.2). After [`PATIENCE`] the probe timeouts are
 //! left alone.
@@ -19,10 +20,8 @@ use base::time::{Duration, Instant};
 /// Parts received between two pauses that are a transfer, and not a message now and then: what an initial window holds, and
 /// some more.
 const TRANSFER: u32 = 16;
-/// Probe timeouts without a packet after which a transfer seems to be cut off, and between PINGs at least.
+/// Probe timeouts without a packet after which a transfer seems to be cut off; in as many content is back once the path is.
 const PTOS: u64 = 2;
-/// The part of a silence after which it is asked again.
-const SILENCE_PARTS: u64 = 8;
 /// The longest silence in which it is asked again.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -81,11 +80,10 @@ impl CutOff {
         is_cut_off
     }
 
-    /// When to ask again, if nothing was heard since.
-    pub(super) fn again_at(&self, pto: Duration) -> Option<Instant> {
+    /// When to ask again, if nothing was heard since. A probe timeout is a round trip and more, so that this is more than one later.
+    pub(super) fn again_at(&self, pto: Duration, round_trip: Duration) -> Option<Instant> {
         let (since, last) = self.asked?;
-        let silence = last.saturating_since(since);
-        (silence < PATIENCE).then(|| last + (pto * PTOS).max(silence / SILENCE_PARTS))
+        (last.saturating_since(since) < PATIENCE).then(|| last + (pto * PTOS).saturating_sub(round_trip))
     }
 
     /// It is asked again.
@@ -99,6 +97,7 @@ mod tests {
     use super::*;
 
     const PTO: Duration = Duration::from_millis(100);
+    const ROUND_TRIP: Duration = Duration::from_millis(60);
 
     fn parts(parts: u32) -> Received {
         Received { packets: parts, parts }
@@ -118,10 +117,10 @@ mod tests {
         assert_eq!(cut_off.look_at(ms(50), PTO), Some(ms(250)));
         assert!(!look(&mut cut_off, ms(250), ms(50), 15), "few packets");
         assert_eq!(cut_off.look_at(ms(50), PTO), None, "once for each idle period");
-        assert_eq!(cut_off.again_at(PTO), None);
+        assert_eq!(cut_off.again_at(PTO, ROUND_TRIP), None);
         assert!(!look(&mut cut_off, ms(500), ms(300), 30), "as few again");
         assert!(look(&mut cut_off, ms(900), ms(700), 46));
-        assert_eq!(cut_off.again_at(PTO), Some(ms(1_100)));
+        assert_eq!(cut_off.again_at(PTO, ROUND_TRIP), Some(ms(1_040)));
         assert!(cut_off.is_asking(parts(46)) && !cut_off.is_asking(parts(47)), "until something comes");
         assert!(!cut_off.look(ms(2_000), ms(1_800), parts(100), || false), "all that was to come has come");
         assert!(!cut_off.is_asking(parts(100)));
@@ -129,17 +128,16 @@ mod tests {
 
     /// Deleted, a silent server could get PINGs for ever, or the end of an outage could go unnoticed for as long again.
     #[test]
-    fn questions_become_rarer_and_end() {
+    fn questions_end() {
         let mut cut_off = CutOff::new();
         assert!(look(&mut cut_off, ms(200), ms(0), 100));
         let (mut asked, mut last) = (1, ms(200));
-        while let Some(at) = cut_off.again_at(PTO) {
-            let silence = last.saturating_since(ms(0));
-            assert!(at.saturating_since(last) <= (PTO * 2).max(silence / 8));
+        while let Some(at) = cut_off.again_at(PTO, ROUND_TRIP) {
+            assert_eq!(at.saturating_since(last) + ROUND_TRIP, PTO * 2);
             cut_off.on_asked(at);
             (asked, last) = (asked + 1, at);
         }
-        assert!((20..30).contains(&asked), "{asked}");
-        assert!(last < ms(12_000));
+        assert_eq!(asked, 71);
+        assert_eq!(last, ms(10_000));
     }
 }

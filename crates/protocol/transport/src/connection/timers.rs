@@ -259,8 +259,13 @@ impl Connection {
         if !may_ask {
             return None;
         }
-        let pto = self.paths.active().rtt.pto(self.components.ack_frequency.peer_max_ack_delay());
-        if is_asking { cut_off.again_at(pto) } else { cut_off.look_at(self.timers.active_at(), pto) }
+        let rtt = &self.paths.active().rtt;
+        let pto = rtt.pto(self.components.ack_frequency.peer_max_ack_delay());
+        if is_asking {
+            cut_off.again_at(pto, rtt.smoothed())
+        } else {
+            cut_off.look_at(self.timers.active_at(), pto)
+        }
     }
 
     fn on_cut_off(&mut self, now: Instant) {

@@ -58,13 +58,14 @@ fn a_silent_peer_gets_two_packets_for_each_doubling() {
 
 /// Deleted, a server that is gone could get PINGs without end, or a client that is cut off could learn of it only by the server's probes.
 #[test]
-fn a_client_that_is_cut_off_asks_and_asks_more_rarely() {
+fn a_client_that_is_cut_off_asks_for_ten_seconds() {
     let mut pair = patient();
     answer(&mut pair, 60_000);
     let soon = unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(1));
-    assert!((5..=40).contains(&soon), "{soon} packets in a second");
+    // A probe timeout is about 30 ms here, and a round trip next to nothing.
+    assert!((10..=40).contains(&soon), "{soon} packets in a second");
     let sent = unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(30));
-    assert!((10..=60).contains(&sent), "{sent} packets in 30 s");
+    assert!((120..=200).contains(&sent), "{sent} packets in 30 s");
     let later = unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(60));
     assert!(later <= 10, "{later} packets in another minute");
 }
@@ -78,7 +79,7 @@ fn a_client_that_has_something_outstanding_but_content_asks_as_well() {
     pair.client().components.control_frames.ping();
     unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(2));
     let sent = unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(8));
-    assert!((10..=25).contains(&sent), "{sent} packets from 2 to 10 s");
+    assert!((100..=160).contains(&sent), "{sent} packets from 2 to 10 s");
 }
 
 /// The client has begun to send something of this size, and a part of it has arrived.
@@ -99,13 +100,13 @@ fn a_part_of_an_upload(pair: &mut Pair, len: usize) {
 
 /// Deleted, an upload could stand still for as long again as an outage was long, or a client that is gone get PINGs without end.
 #[test]
-fn a_server_that_is_cut_off_asks_and_asks_more_rarely() {
+fn a_server_that_is_cut_off_asks_for_ten_seconds() {
     let mut pair = patient();
     a_part_of_an_upload(&mut pair, 5_000_000);
     let soon = unheard(&mut pair, |pair| &mut pair.server, Duration::from_secs(1));
-    assert!((5..=40).contains(&soon), "{soon} packets in a second");
+    assert!((10..=40).contains(&soon), "{soon} packets in a second");
     let sent = unheard(&mut pair, |pair| &mut pair.server, Duration::from_secs(30));
-    assert!((10..=60).contains(&sent), "{sent} packets in 30 s");
+    assert!((120..=200).contains(&sent), "{sent} packets in 30 s");
     let later = unheard(&mut pair, |pair| &mut pair.server, Duration::from_secs(60));
     assert!(later <= 10, "{later} packets in another minute");
 }
