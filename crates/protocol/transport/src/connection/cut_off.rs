@@ -1,8 +1,8 @@
 //! Whether the path has ended in the middle of an answer or of a request, which who receives it learns only by asking: it hears nothing, and
 //! has nothing outstanding whose acknowledgement could be missing. So it sends a PING, and others as long as nothing comes. The sender's
 //! next probe may be as far away as the silence was long (RFC 9002 §6.2.1); a packet of the receiver brings it forward. What the sender
-//! says then is here a round trip later, so that PINGs come often enough if an answer to the next one is here within two probe timeouts of
-//! any instant at which the path is back.
+//! says then is here a round trip later: an answer to the next PING within two probe timeouts of any instant at which the path is back. Its
+//! content may be what is here already, whose acknowledgement is lost; then what is missing takes another round trip.
 //!
 //! PINGs are under congestion control, and fewer than one each round trip (RFC 8085 §3.1.2). After [`PATIENCE`] the probe timeouts are
 //! left alone.
@@ -20,7 +20,7 @@ use base::time::{Duration, Instant};
 /// Parts received between two pauses that are a transfer, and not a message now and then: what an initial window holds, and
 /// some more.
 const TRANSFER: u32 = 16;
-/// Probe timeouts without a packet after which a transfer seems to be cut off; in as many content is back once the path is.
+/// Probe timeouts without a packet after which a transfer seems to be cut off; in as many an answer is here once the path is back.
 const PTOS: u64 = 2;
 /// The longest silence in which it is asked again.
 const PATIENCE: Duration = Duration::from_secs(10);
