@@ -115,9 +115,8 @@ fn jitter_is_no_queue() {
     }
 }
 
-/// Milliseconds from the end of an outage until content arrives, at most, over 40 ms. Two probe timeouts are about 185: questions are a round trip
-/// less apart, and content takes up to two round trips from the question on.
-const RESUMED_MS: u64 = 250;
+/// Milliseconds from the end of an outage until content arrives, at most, over 40 ms: two probe timeouts, by the traces.
+const RESUMED_MS: u64 = 185;
 
 /// Deleted, content could stay away for as long again after an outage as the outage was long.
 #[test]

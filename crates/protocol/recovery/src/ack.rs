@@ -358,6 +358,13 @@ impl AckTracker {
         self.expedited |= self.policy.chooser == Chooser::Receiver;
     }
 
+    /// The acknowledgements sent so far may be lost: the next packet that leaves repeats them, and waits for nothing.
+    pub fn repeat(&mut self) {
+        if self.next > 0 && self.urgency == AckUrgency::None {
+            self.urgency = AckUrgency::Delayed;
+        }
+    }
+
     /// What to acknowledge, descending as on the wire. Empty if nothing was received.
     pub fn ranges(&self) -> impl ExactSizeIterator<Item = Range<u64>> + '_ {
         self.received.iter().rev()

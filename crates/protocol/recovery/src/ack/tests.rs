@@ -231,6 +231,22 @@ fn what_the_peer_knows_we_know_is_not_repeated() {
     assert_eq!(tracker.largest(), Some(49));
 }
 
+/// Deleted, a question after an outage could leave its peer without the acknowledgements that the outage took.
+#[test]
+fn what_was_acknowledged_can_go_again_with_what_is_sent_next() {
+    let mut tracker = AckTracker::new(AckPolicy::EVERY_SECOND);
+    tracker.repeat();
+    assert_eq!(tracker.urgency(ms(0)), AckUrgency::None, "nothing has come");
+    receive(&mut tracker, [0, 1, 2]);
+    tracker.on_ack_sent();
+    tracker.repeat();
+    assert_eq!((tracker.urgency(ms(9_000)), tracker.next_timeout()), (AckUrgency::Delayed, None), "not alone");
+    tracker.on_ack_sent();
+    assert_eq!(tracker.urgency(ms(9_000)), AckUrgency::None, "once");
+    tracker.repeat();
+    assert_eq!(receive(&mut tracker, [3, 4]), AckUrgency::Immediate, "what is new does not wait for it");
+}
+
 #[test]
 fn ranges_are_bounded_and_the_forgotten_are_duplicates() {
     let mut tracker = AckTracker::new(AckPolicy::default());

@@ -1,8 +1,8 @@
 //! Whether the path has ended in the middle of an answer or of a request, which who receives it learns only by asking: it hears nothing, and
 //! has nothing outstanding whose acknowledgement could be missing. So it sends a PING, and others as long as nothing comes. The sender's
-//! next probe may be as far away as the silence was long (RFC 9002 §6.2.1); a packet of the receiver brings it forward. What the sender
-//! says then is here a round trip later: an answer to the next PING within two probe timeouts of any instant at which the path is back. Its
-//! content may be what is here already, whose acknowledgement is lost; then what is missing takes another round trip.
+//! next probe may be as far away as the silence was long (RFC 9002 §6.2.1); a packet of the receiver brings it forward. An ACK frame goes
+//! along: those before may be lost, and a sender that lacks them repeats what is here already. So what is missing arrives within two probe
+//! timeouts of any instant at which the path is back.
 //!
 //! PINGs are under congestion control, and fewer than one each round trip (RFC 8085 §3.1.2). After [`PATIENCE`] the probe timeouts are
 //! left alone.
@@ -20,7 +20,7 @@ use base::time::{Duration, Instant};
 /// Parts received between two pauses that are a transfer, and not a message now and then: what an initial window holds, and
 /// some more.
 const TRANSFER: u32 = 16;
-/// Probe timeouts without a packet after which a transfer seems to be cut off; in as many an answer is here once the path is back.
+/// Probe timeouts without a packet after which a transfer seems to be cut off.
 const PTOS: u64 = 2;
 /// The longest silence in which it is asked again.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -80,10 +80,11 @@ impl CutOff {
         is_cut_off
     }
 
-    /// When to ask again, if nothing was heard since. A probe timeout is a round trip and more, so that this is more than one later.
-    pub(super) fn again_at(&self, pto: Duration, round_trip: Duration) -> Option<Instant> {
+    /// When to ask again, if nothing was heard since. An answer takes a probe timeout without the delay of an acknowledgement, so that it is
+    /// here within two probe timeouts; and a probe timeout is a round trip and more.
+    pub(super) fn again_at(&self, pto: Duration, ack_delay: Duration) -> Option<Instant> {
         let (since, last) = self.asked?;
-        (last.saturating_since(since) < PATIENCE).then(|| last + (pto * PTOS).saturating_sub(round_trip))
+        (last.saturating_since(since) < PATIENCE).then(|| last + pto + ack_delay)
     }
 
     /// It is asked again.
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     const PTO: Duration = Duration::from_millis(100);
-    const ROUND_TRIP: Duration = Duration::from_millis(60);
+    const ACK_DELAY: Duration = Duration::from_millis(25);
 
     fn parts(parts: u32) -> Received {
         Received { packets: parts, parts }
@@ -117,10 +118,10 @@ mod tests {
         assert_eq!(cut_off.look_at(ms(50), PTO), Some(ms(250)));
         assert!(!look(&mut cut_off, ms(250), ms(50), 15), "few packets");
         assert_eq!(cut_off.look_at(ms(50), PTO), None, "once for each idle period");
-        assert_eq!(cut_off.again_at(PTO, ROUND_TRIP), None);
+        assert_eq!(cut_off.again_at(PTO, ACK_DELAY), None);
         assert!(!look(&mut cut_off, ms(500), ms(300), 30), "as few again");
         assert!(look(&mut cut_off, ms(900), ms(700), 46));
-        assert_eq!(cut_off.again_at(PTO, ROUND_TRIP), Some(ms(1_040)));
+        assert_eq!(cut_off.again_at(PTO, ACK_DELAY), Some(ms(1_025)));
         assert!(cut_off.is_asking(parts(46)) && !cut_off.is_asking(parts(47)), "until something comes");
         assert!(!cut_off.look(ms(2_000), ms(1_800), parts(100), || false), "all that was to come has come");
         assert!(!cut_off.is_asking(parts(100)));
@@ -132,12 +133,12 @@ mod tests {
         let mut cut_off = CutOff::new();
         assert!(look(&mut cut_off, ms(200), ms(0), 100));
         let (mut asked, mut last) = (1, ms(200));
-        while let Some(at) = cut_off.again_at(PTO, ROUND_TRIP) {
-            assert_eq!(at.saturating_since(last) + ROUND_TRIP, PTO * 2);
+        while let Some(at) = cut_off.again_at(PTO, ACK_DELAY) {
+            assert_eq!(at.saturating_since(last), PTO + ACK_DELAY);
             cut_off.on_asked(at);
             (asked, last) = (asked + 1, at);
         }
-        assert_eq!(asked, 71);
-        assert_eq!(last, ms(10_000));
+        assert_eq!(asked, 80);
+        assert_eq!(last, ms(10_075));
     }
 }

@@ -259,10 +259,10 @@ impl Connection {
         if !may_ask {
             return None;
         }
-        let rtt = &self.paths.active().rtt;
-        let pto = rtt.pto(self.components.ack_frequency.peer_max_ack_delay());
+        let ack_delay = self.components.ack_frequency.peer_max_ack_delay();
+        let pto = self.paths.active().rtt.pto(ack_delay);
         if is_asking {
-            cut_off.again_at(pto, rtt.smoothed())
+            cut_off.again_at(pto, ack_delay)
         } else {
             cut_off.look_at(self.timers.active_at(), pto)
         }
@@ -278,6 +278,7 @@ impl Connection {
             return;
         }
         self.components.control_frames.ping();
+        self.spaces.application.acks.repeat();
     }
 
     /// The loss detection timer. Source: RFC 9002 appendix A.8.

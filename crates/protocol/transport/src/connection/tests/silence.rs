@@ -82,6 +82,31 @@ fn a_client_that_has_something_outstanding_but_content_asks_as_well() {
     assert!((100..=160).contains(&sent), "{sent} packets from 2 to 10 s");
 }
 
+/// Deleted, a server could repeat what its client has already, and what is missing would take another round trip.
+#[test]
+fn a_question_says_what_is_there() {
+    let mut pair = patient();
+    let id = answer(&mut pair, 60_000);
+    pair.run(60);
+    pair.server().write(id, Bytes::from(vec![2; 60_000])).expect("writes");
+    // A part of it comes, the acknowledgements of that do not.
+    let now = pair.now;
+    let flight = pair.server.send(now);
+    assert!(flight.len() > 30, "{} datagrams", flight.len());
+    flight.into_iter().take(20).for_each(|datagram| pair.client.receive(now, datagram, None));
+    unheard(&mut pair, |pair| &mut pair.client, Duration::from_millis(5));
+    unheard(&mut pair, |pair| &mut pair.server, Duration::from_millis(500));
+    // One question comes through, and its answer.
+    let before = pair.client.sink.received.len();
+    assert!(before > 60_000, "the first part");
+    let now = pair.now;
+    let question = pair.client.send(now);
+    assert!(!question.is_empty(), "it asks");
+    question.iter().for_each(|datagram| pair.hand_to_server(datagram));
+    pair.server.send(now).into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
+    assert!(pair.client.sink.received.len() > before, "what was missing, {before} bytes");
+}
+
 /// The client has begun to send something of this size, and a part of it has arrived.
 fn a_part_of_an_upload(pair: &mut Pair, len: usize) {
     let id = pair.client().open(Dir::Bidi).expect("stream");
