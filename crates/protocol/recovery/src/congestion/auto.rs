@@ -34,6 +34,8 @@
 //! Packets that come late look like such losses. Once all of a recovery have arrived (`auto/doubt.rs`), what they spoke for is taken back; and if
 //! BBR is in use because of them, CUBIC goes on where it was.
 //!
+//! Nor do the losses of persistent congestion speak for either: the path carried nothing.
+//!
 //! Each return to CUBIC multiplies the evidence that the next change to BBR needs, so that a path which fits neither rule sees few changes.
 //! Flows of BBR's that share a link which loses by chance take one another's queue for the cause, and return one after the other. So
 //! losses at rest are weighed by how few packets are at rest, too (`auto/rest.rs`); and BBR that they have chosen needs
@@ -298,6 +300,12 @@ impl Judge {
     /// What was in use before the losses that were none.
     pub(super) fn take_suspended(&mut self) -> Option<Cubic> {
         self.doubt.take_suspended()
+    }
+
+    /// Nothing arrived of what was sent for a while: such losses speak neither of chance nor of a queue.
+    pub(super) fn on_silence(&mut self) {
+        (self.has_lost, self.is_reduced) = (false, false);
+        self.doubt.end();
     }
 
     /// The last losses are what they seem, whatever arrives.

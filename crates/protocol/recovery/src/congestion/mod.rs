@@ -420,7 +420,9 @@ impl Controller {
         if let Some(resume) = &mut self.resume {
             resume.on_persistent_congestion();
         }
-        self.chooser.confirm();
+        if let Some(judge) = self.chooser.judge() {
+            judge.on_silence();
+        }
     }
 
     /// max_datagram_size changed. Source: RFC 9002 §7.2.

@@ -85,6 +85,23 @@ fn the_first_loss_counts_twice_if_nothing_waits() {
     assert_eq!(flow.round((MIN, MIN + 20), &[5]), None, "but not where something does");
 }
 
+/// Deleted, an outage would make BBR of CUBIC, from the window to which it has collapsed.
+#[test]
+fn losses_of_an_outage_speak_for_nothing() {
+    for is_silence in [true, false] {
+        let mut flow = Flow::new();
+        flow.round((MIN, MIN), &[]);
+        let sign = sign(flow.now, CongestionCause::Loss);
+        flow.judge.on_lost(flow.now, &sign, 100_000, 2_400);
+        if is_silence {
+            flow.judge.on_silence();
+        }
+        let change = flow.round((MIN, MIN), &[]);
+        assert_eq!(change, (!is_silence).then_some(Cause::RandomLoss));
+        assert_eq!(flow.round((MIN, MIN), &[3]), is_silence.then_some(Cause::RandomLoss), "the next may");
+    }
+}
+
 /// Deleted, a few packets that are 20 ms late would be a radio link's losses.
 #[test]
 fn losses_that_prove_to_be_none_speak_for_nothing() {

@@ -72,8 +72,10 @@ impl Bbr {
         self.window = self.window.max(self.prior_window);
     }
 
-    /// Everything over a long time is lost. Source: RFC 9002 §7.6.2; the draft, §5.6.4.4.
+    /// Everything over a long time is lost. Rounds in which nothing could be delivered say nothing of a full pipe. Source: RFC 9002 §7.6.2;
+    /// the draft, §5.6.4.4.
     pub(in crate::congestion) fn on_persistent_congestion(&mut self) {
+        self.full_pipe.reset(0);
         self.save_window();
         self.window = minimum_window(self.mtu);
     }

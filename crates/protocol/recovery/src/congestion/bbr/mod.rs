@@ -34,6 +34,7 @@
 //!   queue do not end Startup (`random_loss.rs`). Where jitter makes packets wait, their waits are no queue.
 //! - the send quantum is the pacer's; a millisecond of the rate stands for it here.
 //! - a clock that steps back takes all time stamps with it.
+//! - persistent congestion begins the count of rounds anew that fill the pipe.
 //! - the pacing rate never falls below a datagram a second.
 //! - random waits come from a generator that time and bytes delivered seed, so that a simulation replays.
 //!

@@ -81,6 +81,19 @@ fn startup_goes_on_while_the_application_is_the_limit() {
     assert_eq!(bbr(&world).state, State::Startup);
 }
 
+/// Deleted, an outage in Startup would end it: a download of 10 MB with one of a second took 4 s, and takes 2.1.
+#[test]
+fn rounds_before_an_outage_do_not_end_startup_after_it() {
+    let mut world = world(LINK());
+    assert!(world.run_until(seconds(3), |world| bbr(world).full_pipe.rounds == 2));
+    let Kind::Bbr(bbr) = &mut world.flows[0].controller.kind else { unreachable!() };
+    bbr.on_persistent_congestion();
+    assert_eq!((bbr.full_pipe.rounds, bbr.full_pipe.baseline), (0, 0));
+    bbr.full_pipe.is_ever_full = true;
+    bbr.on_persistent_congestion();
+    assert!(bbr.full_pipe.is_ever_full(), "what ended Startup before stays");
+}
+
 #[test]
 fn the_cycle_goes_round() {
     let mut world = world(LINK());
