@@ -240,7 +240,11 @@ fn what_was_acknowledged_can_go_again_with_what_is_sent_next() {
     receive(&mut tracker, [0, 1, 2]);
     tracker.on_ack_sent();
     tracker.repeat();
-    assert_eq!((tracker.urgency(ms(9_000)), tracker.next_timeout()), (AckUrgency::Delayed, None), "not alone");
+    assert_eq!(
+        (tracker.urgency(ms(9_000)), tracker.next_timeout()),
+        (AckUrgency::Delayed, None),
+        "not alone"
+    );
     tracker.on_ack_sent();
     assert_eq!(tracker.urgency(ms(9_000)), AckUrgency::None, "once");
     tracker.repeat();
