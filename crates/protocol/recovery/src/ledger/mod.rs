@@ -294,6 +294,17 @@ impl<F: Copy> Ledger<F> {
         self.probe_those(count - found, PacketFlags::PROBED, visit);
     }
 
+    /// As [`Ledger::probe`], with the newest of those that no probe has repeated after the oldest: where what is in flight is lost from its
+    /// beginning on, as in an outage, the oldest goes on from there; where acknowledgements are lost, only the newest may be missing.
+    pub fn probe_ends(&mut self, count: usize, visit: &mut impl FnMut(&SentPacket, &[F]) -> bool) {
+        let oldest = self.probe_those(count.min(1), PacketFlags::NONE, visit);
+        let has_newest = oldest < count
+            && (self.first_outstanding..self.next)
+                .rev()
+                .any(|pn| self.probe_one(pn, PacketFlags::NONE, visit));
+        self.probe(count - oldest - usize::from(has_newest), visit);
+    }
+
     /// As [`Ledger::probe`], all packets that no probe has repeated: for information that goes on another path meanwhile.
     pub fn probe_fresh(&mut self, visit: &mut impl FnMut(&SentPacket, &[F]) -> bool) {
         self.probe_those(usize::MAX, PacketFlags::NONE, visit);
@@ -309,20 +320,30 @@ impl<F: Copy> Ledger<F> {
         let mut found = 0;
         let mut pn = self.first_outstanding;
         while pn < self.next && found < count {
-            let slot = self.slots.at_mut(pn);
-            let packet = slot.packet(pn);
-            let is_wanted = slot.state == State::Outstanding
-                && packet.is_ack_eliciting()
-                && packet.is_probed() == probed.has(PacketFlags::PROBED);
-            if is_wanted {
-                //= rfc9002/6.2.1#5
-                slot.flags = slot.flags.with(PacketFlags::PROBED);
-                let has_any = visit(&packet, self.frames.slice(slot.frames_start, slot.frames_count));
-                found += usize::from(has_any);
-            }
-            pn += slot.step();
+            found += usize::from(self.probe_one(pn, probed, visit));
+            pn += self.slots.at_mut(pn).step();
         }
         found
+    }
+
+    /// Visits a packet if it is outstanding and was probed, or was not, as wanted. Whether it has something to repeat.
+    fn probe_one(
+        &mut self,
+        pn: u64,
+        probed: PacketFlags,
+        visit: &mut impl FnMut(&SentPacket, &[F]) -> bool,
+    ) -> bool {
+        let slot = self.slots.at_mut(pn);
+        let packet = slot.packet(pn);
+        let is_wanted = slot.state == State::Outstanding
+            && packet.is_ack_eliciting()
+            && packet.is_probed() == probed.has(PacketFlags::PROBED);
+        if !is_wanted {
+            return false;
+        }
+        //= rfc9002/6.2.1#5
+        slot.flags = slot.flags.with(PacketFlags::PROBED);
+        visit(&packet, self.frames.slice(slot.frames_start, slot.frames_count))
     }
 
     /// The path changed: what is outstanding stays subject to loss detection, but leaves flight, because it says

@@ -270,6 +270,24 @@ fn packets_with_nothing_to_repeat_take_no_probe() {
     assert_eq!(seen, [0, 1, 2, 3, 0, 1, 2, 3]);
 }
 
+/// Deleted, a receiver that lacks only the end could get what it has, timeout after timeout, where its acknowledgements are lost.
+#[test]
+fn the_two_probes_of_a_timeout_take_both_ends() {
+    let probed = |rounds: usize, count: usize, has_any: fn(u64) -> bool| {
+        let (mut ledger, mut seen) = (filled(5), Vec::new());
+        for _ in 0..rounds {
+            ledger.probe_ends(count, &mut |packet, _| {
+                seen.push(packet.pn);
+                has_any(packet.pn)
+            });
+        }
+        seen
+    };
+    assert_eq!(probed(3, 2, |_| true), [0, 4, 1, 3, 2, 0]);
+    assert_eq!(probed(1, 2, |pn| pn < 3), [0, 4, 3, 2], "what has nothing to repeat takes no probe");
+    assert_eq!(probed(2, 1, |_| true), [0, 1], "one takes the oldest");
+}
+
 #[test]
 fn acknowledgements_that_the_peer_never_acknowledges_are_bounded() {
     // What CVE-2026-63075 was about; and the packet in flight before them must not pin them.

@@ -107,6 +107,31 @@ fn a_question_says_what_is_there() {
     assert!(pair.client.sink.received.len() > before, "what was missing, {before} bytes");
 }
 
+/// Deleted, a client that lacks only the end of an answer, and whose acknowledgements are lost, could get what it has.
+#[test]
+fn a_timeout_repeats_the_newest_beside_the_oldest() {
+    let mut pair = patient();
+    let id = answer(&mut pair, 1_000);
+    pair.run(60);
+    pair.server().write(id, Bytes::from(vec![2; 10_000])).expect("writes");
+    let mut flight = Vec::new();
+    for _ in 0..5 {
+        let now = pair.now;
+        flight.extend(pair.server.send(now));
+        pair.now = now + Duration::from_millis(1);
+    }
+    let (now, last) = (pair.now, flight.pop());
+    assert!(last.is_some() && flight.len() >= 5, "{} datagrams", flight.len());
+    flight.into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
+    assert!(pair.client.sink.received.len() < 11_000);
+    let timeout = pair.server().next_timeout().expect("a probe timeout");
+    pair.now = timeout;
+    let probes = pair.server.send(timeout);
+    assert_eq!(probes.len(), 2);
+    probes.into_iter().for_each(|datagram| pair.client.receive(timeout, datagram, None));
+    assert_eq!(pair.client.sink.received.len(), 11_000, "nothing is missing");
+}
+
 /// The client has begun to send something of this size, and a part of it has arrived.
 fn a_part_of_an_upload(pair: &mut Pair, len: usize) {
     let id = pair.client().open(Dir::Bidi).expect("stream");
