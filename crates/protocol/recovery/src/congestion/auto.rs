@@ -302,8 +302,8 @@ impl Judge {
         self.doubt.take_suspended()
     }
 
-    /// Nothing arrived of what was sent for a while: such losses speak neither of chance nor of a queue.
-    pub(super) fn on_silence(&mut self) {
+    /// Nothing arrived for so long that the last losses speak neither of chance nor of a queue.
+    pub(super) fn on_persistent_congestion(&mut self) {
         (self.has_lost, self.is_reduced) = (false, false);
         self.doubt.end();
     }

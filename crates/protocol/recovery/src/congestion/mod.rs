@@ -421,7 +421,7 @@ impl Controller {
             resume.on_persistent_congestion();
         }
         if let Some(judge) = self.chooser.judge() {
-            judge.on_silence();
+            judge.on_persistent_congestion();
         }
     }
 

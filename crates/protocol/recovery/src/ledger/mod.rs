@@ -294,8 +294,8 @@ impl<F: Copy> Ledger<F> {
         self.probe_those(count - found, PacketFlags::PROBED, visit);
     }
 
-    /// As [`Ledger::probe`], with the newest of those that no probe has repeated after the oldest: where what is in flight is lost from its
-    /// beginning on, as in an outage, the oldest goes on from there; where acknowledgements are lost, only the newest may be missing.
+    /// As [`Ledger::probe`], but of several the second is the newest that no probe has repeated: where acknowledgements are lost, a receiver may
+    /// lack only that.
     pub fn probe_ends(&mut self, count: usize, visit: &mut impl FnMut(&SentPacket, &[F]) -> bool) {
         let oldest = self.probe_those(count.min(1), PacketFlags::NONE, visit);
         let has_newest = oldest < count

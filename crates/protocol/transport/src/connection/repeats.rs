@@ -7,8 +7,8 @@ use crate::space::SpaceId;
 use recovery::packet::SentPacket;
 
 impl Connection {
-    /// What the oldest packets carried is sent again by the probes of a timeout, which are so many; of two in 1-RTT packets one carries what the
-    /// newest did. Source: RFC 9002 §6.2.4.
+    /// What the oldest packets carried is sent again by the probes of a timeout, which are so many; of two 1-RTT packets that leave together one
+    /// carries what the newest did. Source: RFC 9002 §6.2.4.
     pub(super) fn owe_probes(&mut self, id: SpaceId, count: u8) {
         let goes_on_elsewhere = self.components.lanes.as_ref().is_some_and(|lanes| lanes.has_fit_beside());
         let Some((ledger, mut owners)) =

@@ -88,17 +88,17 @@ fn the_first_loss_counts_twice_if_nothing_waits() {
 /// Deleted, an outage would make BBR of CUBIC, from the window to which it has collapsed.
 #[test]
 fn losses_of_an_outage_speak_for_nothing() {
-    for is_silence in [true, false] {
+    for is_outage in [true, false] {
         let mut flow = Flow::new();
         flow.round((MIN, MIN), &[]);
         let sign = sign(flow.now, CongestionCause::Loss);
         flow.judge.on_lost(flow.now, &sign, 100_000, 2_400);
-        if is_silence {
-            flow.judge.on_silence();
+        if is_outage {
+            flow.judge.on_persistent_congestion();
         }
         let change = flow.round((MIN, MIN), &[]);
-        assert_eq!(change, (!is_silence).then_some(Cause::RandomLoss));
-        assert_eq!(flow.round((MIN, MIN), &[3]), is_silence.then_some(Cause::RandomLoss), "the next may");
+        assert_eq!(change, (!is_outage).then_some(Cause::RandomLoss));
+        assert_eq!(flow.round((MIN, MIN), &[3]), is_outage.then_some(Cause::RandomLoss), "the next may");
     }
 }
 
