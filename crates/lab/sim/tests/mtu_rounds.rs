@@ -116,6 +116,8 @@ fn neither_distance_nor_controller_makes_it_longer() {
         let rounds = if rtt < RTT { 4 } else { 3 };
         let scenario = line(rtt, 65_507);
         check("server, another distance", download(&scenario, 20_000_000).0, (65_507, rounds), rtt);
+        // A window of ten packets, which nothing but probes enlarges, holds none of a third after one of 4,096.
+        let rounds = if rtt.as_millis() == 1 { 5 } else { rounds };
         check("idle, another distance", idle(&scenario)[0], (65_507, rounds), rtt);
     }
     for congestion in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague] {

@@ -221,6 +221,15 @@ impl MtuSearch {
         }
     }
 
+    /// The probe that may leave before [`MtuSearch::start`]: one, as large as an Ethernet carries, where that is more than a percent
+    /// above what is sent. So the first flight of data has the size that most paths carry.
+    pub fn early_probe(&self, most: u16) -> Option<u16> {
+        let size = self.headers.ethernet().min(self.ceiling);
+        let is_worth_it = size.saturating_sub(self.works) > self.works / 100;
+        let is_first = self.phase == Phase::Waiting && self.probes == 0 && self.config.mode == Mode::Fast;
+        (is_first && is_worth_it && size <= most).then_some(size)
+    }
+
     /// The probe that should leave now, of at most `most` bytes.
     #[inline]
     pub fn next_probe(&self, now: Instant, most: u16) -> Option<u16> {
@@ -257,8 +266,10 @@ impl MtuSearch {
 
     /// The probe of this many bytes has left.
     pub fn on_probe_sent(&mut self, now: Instant, size: u16) {
-        if matches!(self.phase, Phase::Resting { .. }) {
-            self.begin(now);
+        match self.phase {
+            Phase::Resting { .. } => self.begin(now),
+            Phase::Waiting => self.probed_sizes.add(size),
+            Phase::Searching { .. } => {}
         }
         self.probed_sizes.on_sent(size);
         self.probes = self.probes.saturating_add(1);
@@ -270,7 +281,7 @@ impl MtuSearch {
 
     /// A probe of this many bytes arrived: one under way, or one that was thought lost.
     pub fn on_probe_acked(&mut self, now: Instant, size: u16) {
-        let is_searching = matches!(self.phase, Phase::Searching { .. });
+        let is_searching = !matches!(self.phase, Phase::Resting { .. });
         if is_searching && size > self.works && size <= self.ceiling {
             self.works = size;
             self.fails = self.fails.max(size.saturating_add(1));
@@ -324,10 +335,14 @@ impl MtuSearch {
 
     /// Begins a search: what failed long ago may work by now.
     fn begin(&mut self, now: Instant) {
+        if self.phase != Phase::Waiting {
+            // What becomes of the early probe counts for the first search.
+            self.probed_sizes.clear();
+            self.probes = 0;
+        }
         self.phase = Phase::Searching { since: now };
         self.fails = self.ceiling.saturating_add(1);
-        self.probed_sizes.clear();
-        (self.probes, self.not_before) = (0, now);
+        self.not_before = now;
         match (self.config.mode, self.config.ceiling) {
             (Mode::Off, _) => {
                 self.phase = Phase::Resting { until: Instant::FAR_FUTURE };
@@ -342,16 +357,22 @@ impl MtuSearch {
         self.go_on(now);
     }
 
-    /// The common sizes that promise more than a percent, and the ceiling.
+    /// The common sizes that promise more than a percent, and the ceiling. Smaller ones than an early probe, which is under way, say
+    /// nothing that it does not; they are there should it be lost.
     fn add_common(&mut self) {
-        for size in self.headers.common() {
-            let is_worth_it = size.saturating_sub(self.works) > self.works / 100;
-            if is_worth_it && u32::from(size) * 101 < u32::from(self.ceiling) * 100 {
-                self.probed_sizes.add(size);
-            }
-        }
+        self.add_common_between(self.probed_sizes.under_way().max().unwrap_or(self.works), self.ceiling);
         if !self.is_close(self.fails) {
             self.probed_sizes.add(self.ceiling);
+        }
+    }
+
+    /// The common sizes that are at least a percent larger than `least` and at least a percent smaller than `limit`.
+    fn add_common_between(&mut self, least: u16, limit: u16) {
+        for size in self.headers.common() {
+            let is_worth_it = size.saturating_sub(least) > least / 100;
+            if is_worth_it && u32::from(size) * 101 < u32::from(limit) * 100 {
+                self.probed_sizes.add(size);
+            }
         }
     }
 
@@ -376,7 +397,13 @@ impl MtuSearch {
             Mode::Classic => suspect.is_some() || self.probed_sizes.has_fresh_below(limit),
             Mode::Fast | Mode::Off => self.probed_sizes.has_fresh_below(limit) || self.is_close(limit),
         };
-        if !is_busy {
+        if is_busy {
+            return;
+        }
+        if self.config.mode == Mode::Fast {
+            self.add_common_between(self.works, limit);
+        }
+        if !self.probed_sizes.has_fresh_below(limit) {
             self.add_between(limit);
         }
     }

@@ -96,6 +96,51 @@ fn the_fast_search_is_faster_on_every_path_and_done_within_three_round_trips_on_
     }
 }
 
+/// Deleted, a server could begin with small packets although it knows better, or probe before a handshake without end.
+#[test]
+fn one_early_probe_leaves_and_what_it_finds_counts() {
+    for (mode, cap, early) in [
+        (Mode::Fast, 65_507, Some(1_472)),
+        (Mode::Fast, 1_400, Some(1_400)),
+        (Mode::Fast, 1_205, None),
+        (Mode::Classic, 65_507, None),
+        (Mode::Off, 65_507, None),
+    ] {
+        let mut search = MtuSearch::new(config(mode, None), Headers::Ipv4, (1_200, cap));
+        assert_eq!(search.early_probe(u16::MAX), early, "{mode:?} {cap}");
+        let Some(size) = early else { continue };
+        assert_eq!(search.early_probe(size - 1), None, "no room for it");
+        search.on_probe_sent(START, size);
+        assert_eq!(search.early_probe(u16::MAX), None, "one");
+        search.on_probe_acked(START + RTT, size);
+        assert_eq!(search.size(), size);
+        search.start(START + RTT);
+        let next = search.next_probe(START + RTT, u16::MAX);
+        assert_eq!(next.is_some(), cap > size, "{next:?} with {cap}");
+    }
+}
+
+/// Deleted, the loss of an early probe could end the search, or leave out the sizes below it.
+#[test]
+fn an_early_probe_that_is_lost_counts_as_any_other() {
+    for (limit, cap) in [(1_200, 1_472), (1_300, 1_472), (1_400, 65_507), (1_471, 65_507)] {
+        for starts in [RTT, RTT + STEP * 2] {
+            let search = MtuSearch::new(config(Mode::Fast, None), Headers::Ipv4, (1_200, cap));
+            let mut net = Net { search, now: START, flight: Vec::new(), most_at_once: 0 };
+            net.search.on_probe_sent(START, net.search.early_probe(u16::MAX).unwrap());
+            net.flight.push((START + LOSS, 1_472, false));
+            while net.now < START + starts {
+                net.step(&mut |_| unreachable!("the search has not begun"));
+            }
+            net.search.start(net.now);
+            let (report, rtts) = net.settle(|size| size <= limit);
+            let (size, most) = (u32::from(report.size), u32::from(limit));
+            assert!(size <= most && size * 101 >= most * 100, "{limit} {cap}: {report:?}");
+            assert!(rtts < 6.0, "{limit} {cap}: {rtts} round trips");
+        }
+    }
+}
+
 /// As published: without a ceiling the Ethernet maximum first, done when it arrives; else three probes a second apart.
 #[test]
 fn the_classic_search_is_the_published_one() {

@@ -103,11 +103,11 @@ impl Assembly<'_> {
                 return None;
             }
             let set = self.spaces_with_something(now, permission, size);
-            return (set != SpaceSet::EMPTY).then_some(Plan {
-                kind: Kind::Coalesced(set, permission),
-                path,
-                size,
-            });
+            if set == SpaceSet::EMPTY {
+                let size = self.early_mtu_probe(permission)?;
+                return Some(Plan { kind: Kind::MtuProbe, path, size: usize::from(size) });
+            }
+            return Some(Plan { kind: Kind::Coalesced(set, permission), path, size });
         }
         // A timeout asks for packets that arrive if any do: they are no larger than every path is assumed to carry.
         let (size, budget) = if self.spaces.owes_probe() {
@@ -137,6 +137,14 @@ impl Assembly<'_> {
             path,
             size,
         })
+    }
+
+    /// A server's flight is followed by a probe, if credit is left: by the time that a request arrives its acknowledgement does.
+    /// docs/decisions/006-packet-size.md
+    fn early_mtu_probe(&self, permission: Permission) -> Option<u16> {
+        let may_go = self.side.is_server() && self.keys.one_rtt.is_some() && permission == Permission::All;
+        let in_flight = self.spaces.in_flight_bytes();
+        may_go.then(|| self.paths.active().early_mtu_probe(in_flight)).flatten()
     }
 
     /// Whether there is something to send, and the window has room for all of it: probes can wait until it has left. Where it

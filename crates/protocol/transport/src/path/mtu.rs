@@ -51,6 +51,12 @@ impl Path {
         self.adopt_size();
     }
 
+    /// The padded probe that may leave before the handshake is confirmed, where `in_flight` bytes are.
+    pub(crate) fn early_mtu_probe(&self, in_flight: u64) -> Option<u16> {
+        let most = self.amplification().min(self.congestion.available(in_flight));
+        self.mtu.early_probe(u16::try_from(most).unwrap_or(u16::MAX))
+    }
+
     /// Which padded probe may leave now. Source: RFC 9000 §14.4, RFC 8899 §3.
     ///
     /// The size that is aimed at is the largest that is due, that the window holds, or will hold when what is in flight has

@@ -550,6 +550,21 @@ fn wide_path() -> Paths {
     paths
 }
 
+/// RFC 9000 §8.1: the early probe is paid for by what came, too.
+#[test]
+fn an_early_probe_leaves_where_credit_is_left() {
+    for (flight, expected) in [(2_128, Some(1_472)), (2_129, None)] {
+        let config = TransportConfig { max_packet_size: 1_472, ..TransportConfig::default() };
+        let mut paths =
+            Paths::new(at(0), Side::Server, &config.into(), from(HOME), AddressState::Unvalidated);
+        let path = paths.active_mut();
+        path.on_received(1_200);
+        path.on_sent(flight);
+        assert_eq!(path.early_mtu_probe(0), expected, "after {flight} bytes");
+        assert_eq!(path.early_mtu_probe(path.congestion.window() - 1_000), None, "the window is full");
+    }
+}
+
 /// RFC 9000 §14.4, RFC 9002 §7: probes take from the window, and never more than it has.
 #[test]
 fn probes_never_exceed_the_window() {

@@ -50,3 +50,21 @@ fn what_fits_into_a_part_needs_one_turn() {
         pair.run(3);
     }
 }
+
+/// Deleted, the first flight of an answer could consist of packets of 1,200 bytes, and that of a client of padding.
+#[test]
+fn an_answer_begins_with_full_packets() {
+    let transport = TransportConfig { pacing: Pacing::Off, ..TransportConfig::default() };
+    let mut pair = Pair::new(&TlsOptions::default(), transport, RetryPolicy::Never);
+    let full = usize::from(TransportConfig::default().max_packet_size);
+    pair.step();
+    let id = pair.client().open(Dir::Bidi).expect("stream");
+    pair.client().write(id, Bytes::from_static(b"request")).expect("writes");
+    let now = pair.now;
+    let request = pair.client.send(now);
+    assert!(request.iter().all(|datagram| datagram.len() < full), "a client does not probe early");
+    request.iter().for_each(|datagram| pair.hand_to_server(datagram));
+    pair.server().write(id, Bytes::from(vec![1; 8_000])).expect("writes");
+    let answer: Vec<usize> = pair.server.send(now).iter().map(Vec::len).collect();
+    assert!(answer.len() > 5 && answer[..5].iter().all(|len| *len == full), "{answer:?}");
+}

@@ -95,7 +95,7 @@ fn a_question_says_what_is_there() {
     assert!(flight.len() > 30, "{} datagrams", flight.len());
     flight.into_iter().take(20).for_each(|datagram| pair.client.receive(now, datagram, None));
     unheard(&mut pair, |pair| &mut pair.client, Duration::from_millis(5));
-    unheard(&mut pair, |pair| &mut pair.server, Duration::from_millis(500));
+    unheard(&mut pair, |pair| &mut pair.server, Duration::from_millis(600));
     // One question comes through, and its answer.
     let before = pair.client.sink.received.len();
     assert!(before > 60_000, "the first part");

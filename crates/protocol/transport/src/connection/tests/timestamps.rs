@@ -34,6 +34,9 @@ fn exchange(pair: &mut Pair, there: Duration, back: Duration) {
 #[test]
 fn delays_are_told_apart_by_way() {
     let mut pair = connected([Switch::On; 2]);
+    let id = pair.server().open(Dir::Uni).expect("stream");
+    pair.server().write(id, Bytes::from_static(b"news")).expect("writes");
+    pair.run(15);
     assert!(pair.server().one_way_delays().is_some(), "the client acknowledges, too");
     // The handshake's ways took a millisecond each.
     for (there, back) in [(1, 1), (40, 1), (1, 30), (7, 9)] {
