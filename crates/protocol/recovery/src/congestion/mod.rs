@@ -217,8 +217,8 @@ impl Controller {
 
     /// Nothing arrived of all that was sent for a round trip at least. To be called after `on_congestion` and
     /// `on_persistent_congestion`.
-    pub fn on_silence(&mut self, before: BeforeSilence, mtu: u16) {
-        self.resume.get_or_insert_with(|| Box::new(Resume::for_silence(mtu))).on_silence(before);
+    pub fn on_silence(&mut self, now: Instant, before: BeforeSilence, mtu: u16) {
+        self.resume.get_or_insert_with(|| Box::new(Resume::for_silence(mtu))).on_silence(now, before);
     }
 
     /// What became of careful resume.

@@ -230,8 +230,9 @@ impl Resume {
         Resume { is_for_silence: true, ..Resume::new(None, InitialWindow::default(), mtu) }
     }
 
-    /// Nothing arrived for a while, and the controller has shrunk its window.
-    pub(super) fn on_silence(&mut self, before: BeforeSilence) {
+    /// Nothing arrived for a while, and the controller has shrunk its window. What left until now is no part of a jump.
+    pub(super) fn on_silence(&mut self, now: Instant, before: BeforeSilence) {
+        self.last_sent = self.last_sent.max(now);
         if self.state != State::Normal {
             return;
         }

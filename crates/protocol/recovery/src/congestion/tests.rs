@@ -378,6 +378,16 @@ fn a_larger_datagram_enlarges_the_initial_window() {
         controller.on_mtu_change(1200);
         assert_eq!(controller.window(), reduced.max(18_000), "and earned is earned");
     }
+    let mut bbr = Controller::new(Algorithm::Bbr, 1200);
+    bbr.on_sent(ms(1), 1_200, 1_200);
+    bbr.on_ack(ms(21), &acked(1_200, ms(1)));
+    assert_eq!(bbr.window(), 12_000 + 1_200);
+    bbr.on_mtu_change(1_452);
+    assert_eq!(bbr.window(), 14_520 + 1_200, "in Startup");
+    bbr.on_congestion(ms(23), &sign(ms(22), CongestionCause::Loss));
+    let reduced = bbr.window();
+    bbr.on_mtu_change(1_472);
+    assert_eq!(bbr.window(), reduced.max(4 * 1_472), "not after a loss");
 }
 
 #[test]
@@ -446,7 +456,7 @@ fn live(algorithm: Algorithm, seed: u64) {
                 let before = controller.before_silence(any_span(&mut rng)).filter(|_| rng.below(2) == 0);
                 controller.on_persistent_congestion();
                 if let Some(before) = before {
-                    controller.on_silence(before, mtu);
+                    controller.on_silence(now, before, mtu);
                     resumes = true;
                 }
             }

@@ -99,7 +99,7 @@ impl Connection {
         //= rfc9002/6.2.1#4
         if self.address_validation() == AddressValidation::Complete && !self.awaits_finished() {
             // RFC 9002 §6.2.1: a client backs off until it knows that the server may answer, a server while it asks for the Finished.
-            self.timers.reset_back_off();
+            self.end_back_off(now);
         }
         Ok(())
     }
@@ -250,7 +250,7 @@ impl Connection {
             path.rtt.on_persistent_congestion();
         }
         if let Some(before) = before {
-            path.congestion.on_silence(before, path.max_packet_size);
+            path.congestion.on_silence(now, before, path.max_packet_size);
         }
         path.repace();
     }

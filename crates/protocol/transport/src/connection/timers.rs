@@ -334,6 +334,16 @@ impl Connection {
         !self.timers.asked && self.components.lanes.is_none()
     }
 
+    /// The peer acknowledges again. A probe timeout that has passed, now that it is short again, passes at once: new data, for which there may be
+    /// room, would begin another, and what was lost in a silence would follow a round trip later.
+    pub(super) fn end_back_off(&mut self, now: Instant) {
+        let was_silent = self.timers.back_off.timeouts() > 0;
+        self.timers.reset_back_off();
+        if was_silent && let Some(timer) = self.loss_timer().filter(|timer| now >= timer.at) {
+            self.on_loss_timer(now, timer.action);
+        }
+    }
+
     /// Source: RFC 9002 appendix A.9.
     fn on_loss_timer(&mut self, now: Instant, action: Action) {
         let probed = match action {

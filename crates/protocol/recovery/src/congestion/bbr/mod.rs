@@ -59,7 +59,7 @@ mod tests;
 
 use super::delivery::Delivery;
 use super::events::AckedBytes;
-use super::window::{InitialWindow, minimum_window};
+use super::window::{InitialWindow, MAX_WINDOW, minimum_window};
 use base::time::Instant;
 use bounds::{Bounds, Undo};
 use cycle::Cycle;
@@ -231,11 +231,13 @@ impl Bbr {
         self.random_loss.overrun.on_round(product, self.datagram());
     }
 
+    /// As long as Startup has seen no loss the window is the initial one, which is recalculated, and what has arrived. Source: RFC 9002 §7.2.
     pub(super) fn on_mtu_change(&mut self, mtu: u16) {
-        let is_untouched = self.delivery.delivered() == 0 && self.window == self.initial.bytes(self.mtu);
+        let before = self.initial.bytes(self.mtu);
         self.mtu = mtu;
-        if is_untouched {
-            self.window = self.initial.bytes(mtu);
+        if self.state == State::Startup && self.recovery_start.is_none() && !self.full_pipe.is_ever_full() {
+            let window = self.window.saturating_add(self.initial.bytes(mtu)).saturating_sub(before);
+            self.window = window.min(MAX_WINDOW);
         }
         self.window = self.window.max(minimum_window(mtu));
     }

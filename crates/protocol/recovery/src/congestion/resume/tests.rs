@@ -400,7 +400,7 @@ fn after_silence(algorithm: Algorithm, rtt: Duration) -> Controller {
     let lost = crate::congestion::tests::sign(sent_at, crate::congestion::CongestionCause::Loss);
     controller.on_congestion(now, &lost);
     controller.on_persistent_congestion();
-    controller.on_silence(before, MTU);
+    controller.on_silence(now, before, MTU);
     assert_eq!(controller.window(), minimum_window(MTU), "RFC 9002 §7.6.2");
     let again = controller.before_silence(RTT);
     assert_eq!(again, Some(before), "what was is not what is meanwhile");
@@ -421,6 +421,20 @@ fn after_silence_half_of_the_window_is_tried_and_slow_start_goes_on() {
         assert!(controller.window() >= 60_000, "{algorithm:?}: {}", controller.window());
         assert_eq!(controller.saved_parameters(), None, "it observes nothing");
     }
+}
+
+/// Deleted, the acknowledgement of a probe that left in the silence could take back the jump that the one before it has begun.
+#[test]
+fn what_left_in_a_silence_says_nothing_of_the_jump() {
+    let mut sender = Sender { resume: Resume::for_silence(MTU), ..Sender::new(None) };
+    let (oldest, probe) = (sender.now, sender.now + RTT * 9);
+    sender.now = oldest + RTT * 10;
+    sender.resume.on_silence(sender.now, BeforeSilence { window: 200_000, threshold: u64::MAX, rtt: RTT });
+    sender.ack(20_000, probe, MTU.into());
+    assert_eq!((sender.phase(), sender.window), (Phase::Unvalidated, 100_000));
+    sender.send(14_000);
+    assert_eq!(sender.ack(1_200, probe, 14_000).window, None, "no packet of the jump");
+    assert_eq!((sender.phase(), sender.window), (Phase::Unvalidated, 100_000));
 }
 
 /// A queue says that others send: nothing is tried, and nothing is left of the machine.
