@@ -7,7 +7,8 @@
 //! tried at once, together with the suspect itself, until the largest size that passed is within one percent of the
 //! smallest that failed. Where the largest is a common one, the size one percent above it is among them, so that a path which
 //! carries no more shows it without narrowing down. A size has failed when three probes of it were lost, each a round trip
-//! after the one before; so a burst of loss is not taken for a limit. *Classic* is the search that LiteSpeed published: one
+//! after the one before; so a burst of loss is not taken for a limit. A server begins with a single early probe of Ethernet's size, behind
+//! its handshake messages; smaller sizes are tried if that is lost. *Classic* is the search that LiteSpeed published: one
 //! probe at a time, a second between two of one size; without a ceiling the Ethernet maximum first, then, or at once where a
 //! ceiling is given, binary search.
 //!
@@ -333,10 +334,9 @@ impl MtuSearch {
         self.probed_sizes.recall();
     }
 
-    /// Begins a search: what failed long ago may work by now.
+    /// Begins a search: what failed long ago may work by now. The early probe belongs to the first one.
     fn begin(&mut self, now: Instant) {
         if self.phase != Phase::Waiting {
-            // What becomes of the early probe counts for the first search.
             self.probed_sizes.clear();
             self.probes = 0;
         }

@@ -21,6 +21,8 @@ pub(super) struct Timers {
     pub(super) probed_at: Instant,
     /// Probe timeouts in a row. Source: RFC 9002 §6.2.1.
     pub(super) back_off: BackOff,
+    /// Since it was asked last.
+    back_off_ended: bool,
     /// A PING is sent when the connection was quiet for so long.
     pub(super) keep_alive: Option<Duration>,
     /// PINGs sent since the peer has sent anything but acknowledgements.
@@ -43,6 +45,7 @@ impl Timers {
             handshake_deadline: Some(now + config.handshake_timeout),
             probed_at: now,
             back_off: BackOff::default(),
+            back_off_ended: false,
             keep_alive: config.keep_alive,
             pings: 0,
             cut_off: CutOff::new(),
@@ -111,6 +114,13 @@ impl Timers {
 
     /// The peer is there: back-off ends. Source: RFC 9002 §6.2.1.
     pub(super) fn reset_back_off(&mut self) {
+        self.back_off_ended |= self.has_backed_off();
         self.back_off = BackOff::default();
+    }
+
+    /// Whether the back-off has ended since it was asked last.
+    #[inline]
+    pub(super) fn take_back_off_end(&mut self) -> bool {
+        core::mem::take(&mut self.back_off_ended)
     }
 }

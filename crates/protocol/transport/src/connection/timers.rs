@@ -334,12 +334,13 @@ impl Connection {
         !self.timers.asked && self.components.lanes.is_none()
     }
 
-    /// The peer acknowledges again. A probe timeout that has passed, now that it is short again, passes at once: new data, for which there may be
-    /// room, would begin another, and what was lost in a silence would follow a round trip later.
-    pub(super) fn end_back_off(&mut self, now: Instant) {
-        let was_silent = self.timers.back_off.timeouts() > 0;
-        self.timers.reset_back_off();
-        if was_silent && let Some(timer) = self.loss_timer().filter(|timer| now >= timer.at) {
+    /// If the peer acknowledges again: a probe timeout that has passed, now that it is short again, passes at once. New data, for which there may
+    /// be room, would begin another, and what was lost in a silence would follow a round trip later.
+    #[inline]
+    pub(super) fn on_back_off_ended(&mut self, now: Instant) {
+        if self.timers.take_back_off_end()
+            && let Some(timer) = self.loss_timer().filter(|timer| now >= timer.at)
+        {
             self.on_loss_timer(now, timer.action);
         }
     }
