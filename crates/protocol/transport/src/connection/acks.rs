@@ -99,7 +99,7 @@ impl Connection {
         //= rfc9002/6.2.1#4
         if self.address_validation() == AddressValidation::Complete && !self.awaits_finished() {
             // RFC 9002 §6.2.1: a client backs off until it knows that the server may answer, a server while it asks for the Finished.
-            self.timers.reset_back_off();
+            self.timers.end_back_off(largest.sent_at);
         }
         Ok(())
     }

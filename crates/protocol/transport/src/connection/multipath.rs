@@ -40,7 +40,7 @@ impl Connection {
         self.keys.wake();
         if self.components.lanes.is_none() {
             self.receive_train(now, train, sink);
-            self.on_back_off_ended(now);
+            self.answer_late_acks(now);
         } else {
             self.receive_on_lanes(now, train, sink);
         }

@@ -21,8 +21,8 @@ pub(super) struct Timers {
     pub(super) probed_at: Instant,
     /// Probe timeouts in a row. Source: RFC 9002 §6.2.1.
     pub(super) back_off: BackOff,
-    /// Since it was asked last.
-    back_off_ended: bool,
+    /// See [`Timers::take_answer`].
+    owes_answer: bool,
     /// A PING is sent when the connection was quiet for so long.
     pub(super) keep_alive: Option<Duration>,
     /// PINGs sent since the peer has sent anything but acknowledgements.
@@ -45,7 +45,7 @@ impl Timers {
             handshake_deadline: Some(now + config.handshake_timeout),
             probed_at: now,
             back_off: BackOff::default(),
-            back_off_ended: false,
+            owes_answer: false,
             keep_alive: config.keep_alive,
             pings: 0,
             cut_off: CutOff::new(),
@@ -114,13 +114,18 @@ impl Timers {
 
     /// The peer is there: back-off ends. Source: RFC 9002 §6.2.1.
     pub(super) fn reset_back_off(&mut self) {
-        self.back_off_ended |= self.has_backed_off();
         self.back_off = BackOff::default();
     }
 
-    /// Whether the back-off has ended since it was asked last.
+    /// The same by an acknowledgement, whose latest packet left at that time.
+    pub(super) fn end_back_off(&mut self, sent_at: Instant) {
+        self.owes_answer |= self.has_backed_off() && sent_at < self.probed_at;
+        self.reset_back_off();
+    }
+
+    /// Whether the back-off has ended, since it was asked last, by an acknowledgement that says nothing of the probes.
     #[inline]
-    pub(super) fn take_back_off_end(&mut self) -> bool {
-        core::mem::take(&mut self.back_off_ended)
+    pub(super) fn take_answer(&mut self) -> bool {
+        core::mem::take(&mut self.owes_answer)
     }
 }

@@ -12,7 +12,9 @@ use crate::event::CloseReason;
 use crate::path::Expiry;
 use crate::space::{Space, SpaceId};
 use base::time::{Duration, Instant};
-use recovery::timers::{Action, AmplificationLimit, Inputs, Probes, SpaceTimers, Timeout, next_timeout};
+use recovery::timers::{
+    Action, AmplificationLimit, Inputs, PROBES, Probes, SpaceTimers, Timeout, next_timeout,
+};
 use wire::Side;
 use wire::error::Code;
 
@@ -334,14 +336,17 @@ impl Connection {
         !self.timers.asked && self.components.lanes.is_none()
     }
 
-    /// If the peer acknowledges again: a probe timeout that has passed, now that it is short again, passes at once. New data, for which there may
-    /// be room, would begin another, and what was lost in a silence would follow a round trip later.
+    /// If the peer is heard after probe timeouts, by an acknowledgement of what left before them: what was in flight then is most likely lost, and
+    /// probes carry some of it at once. New data, for which there may be room, would begin another timeout.
     #[inline]
-    pub(super) fn on_back_off_ended(&mut self, now: Instant) {
-        if self.timers.take_back_off_end()
-            && let Some(timer) = self.loss_timer().filter(|timer| now >= timer.at)
-        {
-            self.on_loss_timer(now, timer.action);
+    pub(super) fn answer_late_acks(&mut self, now: Instant) {
+        if !self.timers.take_answer() || self.spaces.handshaking() {
+            return;
+        }
+        match self.loss_timer() {
+            Some(timer) if now >= timer.at => self.on_loss_timer(now, timer.action),
+            Some(_) => self.owe_probes(SpaceId::Application, PROBES),
+            None => {}
         }
     }
 
