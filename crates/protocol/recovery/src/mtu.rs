@@ -8,7 +8,7 @@
 //! smallest that failed. Where the largest is a common one, the size one percent above it is among them, so that a path which
 //! carries no more shows it without narrowing down. A size has failed when three probes of it were lost, each a round trip
 //! after the one before; so a burst of loss is not taken for a limit. A server begins with a single early probe of Ethernet's size, behind
-//! its handshake messages; smaller sizes are tried if that is lost. *Classic* is the search that LiteSpeed published: one
+//! its handshake messages; the others follow when the handshake is confirmed. *Classic* is the search that LiteSpeed published: one
 //! probe at a time, a second between two of one size; without a ceiling the Ethernet maximum first, then, or at once where a
 //! ceiling is given, binary search.
 //!
@@ -357,22 +357,16 @@ impl MtuSearch {
         self.go_on(now);
     }
 
-    /// The common sizes that promise more than a percent, and the ceiling. Smaller ones than an early probe, which is under way, say
-    /// nothing that it does not; they are there should it be lost.
+    /// The common sizes that promise more than a percent, and the ceiling.
     fn add_common(&mut self) {
-        self.add_common_between(self.probed_sizes.under_way().max().unwrap_or(self.works), self.ceiling);
-        if !self.is_close(self.fails) {
-            self.probed_sizes.add(self.ceiling);
-        }
-    }
-
-    /// The common sizes that are at least a percent larger than `least` and at least a percent smaller than `limit`.
-    fn add_common_between(&mut self, least: u16, limit: u16) {
         for size in self.headers.common() {
-            let is_worth_it = size.saturating_sub(least) > least / 100;
-            if is_worth_it && u32::from(size) * 101 < u32::from(limit) * 100 {
+            let is_worth_it = size.saturating_sub(self.works) > self.works / 100;
+            if is_worth_it && u32::from(size) * 101 < u32::from(self.ceiling) * 100 {
                 self.probed_sizes.add(size);
             }
+        }
+        if !self.is_close(self.fails) {
+            self.probed_sizes.add(self.ceiling);
         }
     }
 
@@ -397,13 +391,7 @@ impl MtuSearch {
             Mode::Classic => suspect.is_some() || self.probed_sizes.has_fresh_below(limit),
             Mode::Fast | Mode::Off => self.probed_sizes.has_fresh_below(limit) || self.is_close(limit),
         };
-        if is_busy {
-            return;
-        }
-        if self.config.mode == Mode::Fast {
-            self.add_common_between(self.works, limit);
-        }
-        if !self.probed_sizes.has_fresh_below(limit) {
+        if !is_busy {
             self.add_between(limit);
         }
     }
