@@ -117,8 +117,9 @@ fn on_a_path_that_has_become_slower_the_loss_is_bounded_and_the_memory_corrected
     let counters = visits.counters();
     println!("{seconds:.2} s, lost {lost}; cold {cold_seconds:.2} s, lost {cold_lost}; {counters:?}");
     assert_eq!((counters.jumped, counters.retreated), (1, 1), "{counters:?}");
-    // What was tried and did not fit into path and queue, and what a slow start loses in any case.
-    let allowed = counters.largest_jump.saturating_sub(100_000) / 1_200 + cold_lost;
+    // What was tried and did not fit into path and queue, beside the first flight's worth that is under way when the jump begins, and what
+    // a slow start loses in any case.
+    let allowed = counters.largest_jump.saturating_sub(100_000) / 1_200 + 32 + cold_lost;
     assert!(lost <= allowed, "{lost} packets, {allowed} allowed");
     assert!(seconds < cold_seconds * 1.5, "{seconds} s instead of {cold_seconds} s");
     // The next one knows the path as it is now, or nothing.
@@ -152,16 +153,16 @@ const SECOND: [u64; 3] = [30_000, 600_000, SMALL];
 
 /// Paths, what they have become by the second visit, and how much of the time without memory that takes at most.
 const SECOND_VISITS: [(Path, Path, [f64; 3]); 10] = [
-    ((100, 40, 1.0), (100, 40, 1.0), [1.0, 0.84, 0.9]),
+    ((100, 40, 1.0), (100, 40, 1.0), [1.0, 0.85, 0.9]),
     ((100, 150, 1.0), (100, 150, 1.0), [1.0, 0.66, 0.76]),
     ((20, 600, 1.0), (20, 600, 1.0), [1.0, 0.69, 0.76]),
     ((10, 150, 1.0), (10, 150, 1.0), [1.0, 1.02, 1.02]),
-    ((100, 40, 0.1), (100, 40, 0.1), [1.0, 0.87, 0.92]),
-    ((100, 40, 10.0), (100, 40, 10.0), [1.0, 0.84, 0.96]),
-    ((100, 40, 1.0), (50, 40, 1.0), [1.0, 0.9, 0.97]),
+    ((100, 40, 0.1), (100, 40, 0.1), [1.0, 0.9, 0.94]),
+    ((100, 40, 10.0), (100, 40, 10.0), [1.0, 0.85, 0.96]),
+    ((100, 40, 1.0), (50, 40, 1.0), [1.0, 0.9, 1.0]),
     ((100, 40, 1.0), (20, 40, 1.0), [1.0, 1.02, 1.08]),
     ((100, 40, 1.0), (5, 40, 1.0), [1.0, 1.05, 1.05]),
-    ((100, 40, 1.0), (100, 40, 0.1), [1.0, 0.84, 0.92]),
+    ((100, 40, 1.0), (100, 40, 0.1), [1.0, 0.85, 0.92]),
 ];
 
 /// Memory is the default because of this.
