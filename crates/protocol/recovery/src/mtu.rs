@@ -226,9 +226,8 @@ impl MtuSearch {
     /// above what is sent. So the first flight of data has the size that most paths carry.
     pub fn early_probe(&self, most: u16) -> Option<u16> {
         let size = self.headers.ethernet().min(self.ceiling);
-        let is_worth_it = size.saturating_sub(self.works) > self.works / 100;
         let is_first = self.phase == Phase::Waiting && self.probes == 0 && self.config.mode == Mode::Fast;
-        (is_first && is_worth_it && size <= most).then_some(size)
+        (is_first && self.is_worth_it(size) && size <= most).then_some(size)
     }
 
     /// The probe that should leave now, of at most `most` bytes.
@@ -282,8 +281,8 @@ impl MtuSearch {
 
     /// A probe of this many bytes arrived: one under way, or one that was thought lost.
     pub fn on_probe_acked(&mut self, now: Instant, size: u16) {
-        let is_searching = !matches!(self.phase, Phase::Resting { .. });
-        if is_searching && size > self.works && size <= self.ceiling {
+        let is_over = matches!(self.phase, Phase::Resting { .. });
+        if !is_over && size > self.works && size <= self.ceiling {
             self.works = size;
             self.fails = self.fails.max(size.saturating_add(1));
             self.probed_sizes.on_passed(size);
@@ -360,14 +359,18 @@ impl MtuSearch {
     /// The common sizes that promise more than a percent, and the ceiling.
     fn add_common(&mut self) {
         for size in self.headers.common() {
-            let is_worth_it = size.saturating_sub(self.works) > self.works / 100;
-            if is_worth_it && u32::from(size) * 101 < u32::from(self.ceiling) * 100 {
+            if self.is_worth_it(size) && u32::from(size) * 101 < u32::from(self.ceiling) * 100 {
                 self.probed_sizes.add(size);
             }
         }
         if !self.is_close(self.fails) {
             self.probed_sizes.add(self.ceiling);
         }
+    }
+
+    /// Whether a size is more than a percent above the one in use.
+    const fn is_worth_it(&self, size: u16) -> bool {
+        size.saturating_sub(self.works) > self.works / 100
     }
 
     /// Whether the size in use is within a percent of all that `limit`, which does not pass, leaves.

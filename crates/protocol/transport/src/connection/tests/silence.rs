@@ -82,20 +82,25 @@ fn a_client_that_has_something_outstanding_but_content_asks_as_well() {
     assert!((100..=160).contains(&sent), "{sent} packets from 2 to 10 s");
 }
 
-/// Deleted, a server could repeat what its client has already, and what is missing would take another round trip.
-#[test]
-fn a_question_says_what_is_there() {
+/// A silence of `ms` in the midst of an answer: a part of it has come, the acknowledgements of that have not.
+fn interrupted(ms: u64) -> (Pair, StreamId) {
     let mut pair = patient();
     let id = answer(&mut pair, 60_000);
     pair.run(60);
     pair.server().write(id, Bytes::from(vec![2; 60_000])).expect("writes");
-    // A part of it comes, the acknowledgements of that do not.
     let now = pair.now;
     let flight = pair.server.send(now);
     assert!(flight.len() > 30, "{} datagrams", flight.len());
     flight.into_iter().take(20).for_each(|datagram| pair.client.receive(now, datagram, None));
     unheard(&mut pair, |pair| &mut pair.client, Duration::from_millis(5));
-    unheard(&mut pair, |pair| &mut pair.server, Duration::from_millis(600));
+    unheard(&mut pair, |pair| &mut pair.server, Duration::from_millis(ms));
+    (pair, id)
+}
+
+/// Deleted, a server could repeat what its client has already, and what is missing would take another round trip.
+#[test]
+fn a_question_says_what_is_there() {
+    let (mut pair, _) = interrupted(600);
     // One question comes through, and its answer.
     let before = pair.client.sink.received.len();
     assert!(before > 60_000, "the first part");
@@ -112,16 +117,7 @@ fn a_question_says_what_is_there() {
 fn what_a_silence_has_taken_goes_before_what_is_new() {
     // The last probe left long ago, or just now.
     for silent_ms in (500..600).step_by(10) {
-        let mut pair = patient();
-        let id = answer(&mut pair, 60_000);
-        pair.run(60);
-        pair.server().write(id, Bytes::from(vec![2; 60_000])).expect("writes");
-        let now = pair.now;
-        let lost = pair.server.send(now);
-        assert!(lost.len() > 30, "{} datagrams", lost.len());
-        lost.into_iter().take(20).for_each(|datagram| pair.client.receive(now, datagram, None));
-        unheard(&mut pair, |pair| &mut pair.client, Duration::from_millis(5));
-        unheard(&mut pair, |pair| &mut pair.server, Duration::from_millis(silent_ms));
+        let (mut pair, id) = interrupted(silent_ms);
         pair.server().write(id, Bytes::from(vec![3; 30_000])).expect("writes");
         let (now, before) = (pair.now, pair.client.sink.received.len());
         let question = pair.client.send(now);
