@@ -1,6 +1,6 @@
 //! A server's TLS configuration.
 
-use super::compression::{COMPRESSORS, DECOMPRESSORS};
+use super::compression;
 use super::error::ConfigError;
 use super::options::TlsOptions;
 use super::shared::SharedIdentities;
@@ -48,8 +48,7 @@ impl ServerTls {
         let terms = Terms::new(identities.into(), options);
         let resolver = Arc::new(terms.identities.clone());
         let mut config = builder.with_client_cert_verifier(clients).with_cert_resolver(resolver);
-        config.cert_compressors = COMPRESSORS.to_vec();
-        config.cert_decompressors = DECOMPRESSORS.to_vec();
+        compression::set(&mut config);
         config.alpn_protocols.clone_from(&options.alpn);
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
@@ -143,8 +142,7 @@ pub fn tcp_server(
     let terms = Terms::new(identities.into(), options);
     let resolver = Arc::new(terms.identities.clone());
     let mut config = builder.with_client_cert_verifier(clients).with_cert_resolver(resolver);
-    config.cert_compressors = COMPRESSORS.to_vec();
-    config.cert_decompressors = DECOMPRESSORS.to_vec();
+    compression::set(&mut config);
     config.alpn_protocols.clone_from(&options.alpn);
     config.ignore_client_order = true;
     config.session_storage = Arc::new(NoServerSessionStorage {});
