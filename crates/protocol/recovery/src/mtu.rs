@@ -8,7 +8,7 @@
 //! smallest that failed. Where the largest is a common one, the size one percent above it is among them, so that a path which
 //! carries no more shows it without narrowing down. A size has failed when three probes of it were lost, each a round trip
 //! after the one before; so a burst of loss is not taken for a limit. A server begins with a single early probe of Ethernet's size, behind
-//! its handshake messages; the others follow when the handshake is confirmed. *Classic* is the search that LiteSpeed published: one
+//! its handshake messages; the others follow when the handshake is confirmed and it is overdue. *Classic* is the search that LiteSpeed published: one
 //! probe at a time, a second between two of one size; without a ceiling the Ethernet maximum first, then, or at once where a
 //! ceiling is given, binary search.
 //!
@@ -32,6 +32,9 @@ const CLASSIC_WAIT: Duration = Duration::from_secs(1);
 const RAISE: Duration = Duration::from_secs(600);
 /// Probes of one search at most; what is confirmed by then must do.
 pub const MOST_PROBES: u8 = 60;
+/// When the handshake is confirmed, the early probe has been under way for a round trip: it is given a sixteenth of that more, before
+/// other sizes take their share of the first flight, which is paced over half a round trip.
+const EARLY_PATIENCE: u64 = 16;
 /// Sizes between two others that are tried at once.
 const POINTS: u16 = 3;
 
@@ -152,7 +155,7 @@ pub struct MtuSearch {
     probed_sizes: ProbedSizes,
     /// Probes of this search.
     probes: u8,
-    /// Classic only: no probe before that.
+    /// No probe before that. While the search waits: when the early probe left.
     not_before: Instant,
     watch: BlackHoleDetector,
     report: MtuReport,
@@ -268,7 +271,10 @@ impl MtuSearch {
     pub fn on_probe_sent(&mut self, now: Instant, size: u16) {
         match self.phase {
             Phase::Resting { .. } => self.begin(now),
-            Phase::Waiting => self.probed_sizes.add(size),
+            Phase::Waiting => {
+                self.probed_sizes.add(size);
+                self.not_before = now;
+            }
             Phase::Searching { .. } => {}
         }
         self.probed_sizes.on_sent(size);
@@ -335,13 +341,17 @@ impl MtuSearch {
 
     /// Begins a search: what failed long ago may work by now. The early probe belongs to the first one.
     fn begin(&mut self, now: Instant) {
+        self.not_before = if self.phase == Phase::Waiting && self.probes > 0 {
+            now + now.saturating_since(self.not_before) / EARLY_PATIENCE
+        } else {
+            now
+        };
         if self.phase != Phase::Waiting {
             self.probed_sizes.clear();
             self.probes = 0;
         }
         self.phase = Phase::Searching { since: now };
         self.fails = self.ceiling.saturating_add(1);
-        self.not_before = now;
         match (self.config.mode, self.config.ceiling) {
             (Mode::Off, _) => {
                 self.phase = Phase::Resting { until: Instant::FAR_FUTURE };

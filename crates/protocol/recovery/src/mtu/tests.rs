@@ -120,6 +120,19 @@ fn one_early_probe_leaves_and_what_it_finds_counts() {
     }
 }
 
+/// Deleted, smaller sizes could take their share of the first flight while the early probe is about to arrive, or never leave.
+#[test]
+fn other_sizes_leave_when_the_early_probe_is_overdue() {
+    let mut search = MtuSearch::new(config(Mode::Fast, None), Headers::Ipv4, (1_200, 1_472));
+    search.on_probe_sent(START, 1_472);
+    search.start(START + RTT);
+    let overdue = START + RTT + RTT / 16;
+    assert_eq!(search.next_probe(overdue - Duration::from_micros(1), u16::MAX), None);
+    assert_eq!(search.next_probe(overdue, u16::MAX), Some(1_400));
+    search.on_probe_acked(overdue, 1_472);
+    assert_eq!(search.next_probe(overdue, u16::MAX), None, "it has arrived");
+}
+
 /// Deleted, the loss of an early probe could end the search, or leave out the sizes below it.
 #[test]
 fn an_early_probe_that_is_lost_counts_as_any_other() {
