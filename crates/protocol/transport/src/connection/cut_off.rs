@@ -2,7 +2,7 @@
 //! has nothing outstanding whose acknowledgement could be missing. So it sends a PING, and others as long as nothing comes. The sender's
 //! next probe may be as far away as the silence was long (RFC 9002 §6.2.1); a packet of the receiver brings it forward. An ACK frame goes
 //! along: those before may be lost, and a sender that lacks them repeats what is here already. So what is missing arrives within two probe
-//! timeouts of any instant at which the path is back.
+//! timeouts of any instant at which the path is back, and within two round trips or little more if it was away for no longer than some.
 //!
 //! PINGs are under congestion control, and fewer than one each round trip (RFC 8085 §3.1.2). After [`PATIENCE`] the probe timeouts are
 //! left alone.
@@ -22,6 +22,8 @@ use base::time::{Duration, Instant};
 const TRANSFER: u32 = 16;
 /// Probe timeouts without a packet after which a transfer seems to be cut off.
 const PTOS: u64 = 2;
+/// Of a long silence this part passes between two questions.
+const PART: u64 = 16;
 /// The longest silence in which it is asked again.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -80,11 +82,13 @@ impl CutOff {
         is_cut_off
     }
 
-    /// When to ask again, if nothing was heard since. An answer takes a probe timeout without the delay of an acknowledgement, so that it is
-    /// here within two probe timeouts; and a probe timeout is a round trip and more.
-    pub(super) fn again_at(&self, pto: Duration, ack_delay: Duration) -> Option<Instant> {
+    /// When to ask again, if nothing was heard since: once an answer to the last question is overdue by an eighth of a round trip, which is
+    /// `answer`; after a long silence less often, but a probe timeout and the delay of an acknowledgement later at most.
+    pub(super) fn again_at(&self, answer: Duration, longest: Duration) -> Option<Instant> {
         let (since, last) = self.asked?;
-        (last.saturating_since(since) < PATIENCE).then(|| last + pto + ack_delay)
+        let silence = last.saturating_since(since);
+        let period = (silence / PART).max(answer).min(longest);
+        (silence < PATIENCE).then(|| last + period)
     }
 
     /// It is asked again.
@@ -98,7 +102,9 @@ mod tests {
     use super::*;
 
     const PTO: Duration = Duration::from_millis(100);
-    const ACK_DELAY: Duration = Duration::from_millis(25);
+    /// After so long a question is overdue, and so long lies between two at most.
+    const ANSWER: Duration = Duration::from_millis(60);
+    const LONGEST: Duration = Duration::from_millis(125);
 
     fn parts(parts: u32) -> Received {
         Received { packets: parts, parts }
@@ -118,10 +124,10 @@ mod tests {
         assert_eq!(cut_off.look_at(ms(50), PTO), Some(ms(250)));
         assert!(!look(&mut cut_off, ms(250), ms(50), 15), "few packets");
         assert_eq!(cut_off.look_at(ms(50), PTO), None, "once for each idle period");
-        assert_eq!(cut_off.again_at(PTO, ACK_DELAY), None);
+        assert_eq!(cut_off.again_at(ANSWER, LONGEST), None);
         assert!(!look(&mut cut_off, ms(500), ms(300), 30), "as few again");
         assert!(look(&mut cut_off, ms(900), ms(700), 46));
-        assert_eq!(cut_off.again_at(PTO, ACK_DELAY), Some(ms(1_025)));
+        assert_eq!(cut_off.again_at(ANSWER, LONGEST), Some(ms(960)));
         assert!(cut_off.is_asking(parts(46)) && !cut_off.is_asking(parts(47)), "until something comes");
         assert!(!cut_off.look(ms(2_000), ms(1_800), parts(100), || false), "all that was to come has come");
         assert!(!cut_off.is_asking(parts(100)));
@@ -133,12 +139,14 @@ mod tests {
         let mut cut_off = CutOff::new();
         assert!(look(&mut cut_off, ms(200), ms(0), 100));
         let (mut asked, mut last) = (1, ms(200));
-        while let Some(at) = cut_off.again_at(PTO, ACK_DELAY) {
-            assert_eq!(at.saturating_since(last), PTO + ACK_DELAY);
+        while let Some(at) = cut_off.again_at(ANSWER, LONGEST) {
+            let (period, silence) = (at.saturating_since(last), last.saturating_since(ms(0)));
+            assert!((ANSWER..=LONGEST).contains(&period), "{period:?} after {silence:?}");
+            assert_eq!(period == ANSWER, silence <= ANSWER * PART, "{period:?} after {silence:?}");
             cut_off.on_asked(at);
             (asked, last) = (asked + 1, at);
         }
-        assert_eq!(asked, 80);
-        assert_eq!(last, ms(10_075));
+        assert_eq!(asked, 90);
+        assert!(last >= ms(10_000) && last < ms(10_000) + LONGEST, "{last:?}");
     }
 }

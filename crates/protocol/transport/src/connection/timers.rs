@@ -262,9 +262,10 @@ impl Connection {
             return None;
         }
         let ack_delay = self.components.ack_frequency.peer_max_ack_delay();
-        let pto = self.paths.active().rtt.pto(ack_delay);
+        let rtt = &self.paths.active().rtt;
+        let pto = rtt.pto(ack_delay);
         if is_asking {
-            cut_off.again_at(pto, ack_delay)
+            cut_off.again_at(rtt.loss_delay(), pto + ack_delay)
         } else {
             cut_off.look_at(self.timers.active_at(), pto)
         }

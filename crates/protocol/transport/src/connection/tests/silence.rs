@@ -63,7 +63,7 @@ fn a_client_that_is_cut_off_asks_for_ten_seconds() {
     answer(&mut pair, 60_000);
     let soon = unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(1));
     // A probe timeout is about 30 ms here, and a round trip next to nothing.
-    assert!((10..=40).contains(&soon), "{soon} packets in a second");
+    assert!((10..=60).contains(&soon), "{soon} packets in a second");
     let sent = unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(30));
     assert!((120..=200).contains(&sent), "{sent} packets in 30 s");
     let later = unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(60));
@@ -179,7 +179,7 @@ fn a_server_that_is_cut_off_asks_for_ten_seconds() {
     let mut pair = patient();
     a_part_of_an_upload(&mut pair, 5_000_000);
     let soon = unheard(&mut pair, |pair| &mut pair.server, Duration::from_secs(1));
-    assert!((10..=40).contains(&soon), "{soon} packets in a second");
+    assert!((10..=60).contains(&soon), "{soon} packets in a second");
     let sent = unheard(&mut pair, |pair| &mut pair.server, Duration::from_secs(30));
     assert!((120..=200).contains(&sent), "{sent} packets in 30 s");
     let later = unheard(&mut pair, |pair| &mut pair.server, Duration::from_secs(60));
