@@ -49,6 +49,7 @@
 
 mod doubt;
 mod evidence;
+mod longest;
 mod overruns;
 mod rest;
 mod waits;
@@ -59,6 +60,7 @@ use super::jitter::Jitter;
 use base::time::{Duration, Instant};
 use doubt::Doubt;
 use evidence::{AT_REST, Evidence, FIRST_NEEDED};
+use longest::Longest;
 use overruns::Overruns;
 use rest::AtRest;
 use waits::Waits;
@@ -149,10 +151,7 @@ pub(super) struct Judge {
     cause: Option<Cause>,
     /// The shortest round trip; [`Duration::MAX`] before the first.
     min_rtt: Duration,
-    /// The latest, without what the peer waited where that does not count.
-    latest: Duration,
-    /// The longest of late: its wait loses an eighth each round.
-    longest: Duration,
+    longest: Longest,
     /// The shortest of this round.
     round_min: Duration,
     waits: Waits,
@@ -183,8 +182,7 @@ impl Judge {
             stage: Stage::Cubic,
             cause: None,
             min_rtt: Duration::MAX,
-            latest: Duration::ZERO,
-            longest: Duration::ZERO,
+            longest: Longest::new(),
             round_min: Duration::MAX,
             waits: Waits::new(),
             jitter: Jitter::new(),
@@ -257,12 +255,11 @@ impl Judge {
         if with_cubic && (!self.is_first || self.has_lost) {
             self.jitter.on_sample(acked, self.min_rtt);
         }
-        // What the peer waits with a frame is no queue, nor is one late wake-up of an end: beside 25 ms a full queue of 4 ms would look far from full.
+        // What the peer waits with a frame is no queue, nor is a late wake-up of an end: beside 25 ms a full queue of 4 ms would look far from full.
         // Where packets wait in all rounds both count, since losses in jitter would be a queue's without them.
         let is_quiet = with_cubic && !self.waits.exist();
         let late = if is_quiet { rtt.saturating_sub(acked.ack_delay) } else { rtt };
-        let before = core::mem::replace(&mut self.latest, late);
-        self.longest = self.longest.max(if is_quiet { late.min(before) } else { late });
+        self.longest.on_sample(now, late, is_quiet);
         if rtt.saturating_sub(self.min_rtt) <= MOST_FREE {
             self.empty_at = now;
         }
@@ -276,7 +273,7 @@ impl Judge {
             let step = self.weigh_loss(rtt, now.saturating_since(self.empty_at) > STANDING.max(acked.rtt));
             self.evidence.add(step);
             if core::mem::take(&mut self.is_reduced) && weighs_rest {
-                self.at_rest.on_lost(self.is_at_rest(rtt));
+                self.at_rest.on_lost(self.is_at_rest(rtt) && !self.overruns.fill_short_queue());
             }
         }
         of_round.or_else(|| self.judge_losses())
@@ -328,7 +325,8 @@ impl Judge {
             && self.waits.are_calm()
             && rtt.saturating_sub(self.min_rtt) > MOST_FREE;
         let is_overrun = with_cubic && self.overruns.explain_loss();
-        let stands = is_crowded || is_overrun || (with_cubic && all_wait && !in_jitter);
+        let is_queue = all_wait || self.overruns.fill_short_queue();
+        let stands = is_crowded || is_overrun || (with_cubic && is_queue && !in_jitter);
         let is_free = !stands && self.is_free(rtt);
         match (!stands && self.is_empty(rtt), is_free) {
             (true, _) if is_first || (with_cubic && self.is_far_from_full(rtt)) => FIRST_NEEDED,
@@ -336,7 +334,12 @@ impl Judge {
             (_, true) if in_jitter => IN_JITTER,
             (true, _) | (_, true) => 1,
             // What waits at the first loss may be slow start's own burst.
-            (false, false) if is_first && with_cubic => 0,
+            (false, false) if is_first && with_cubic => {
+                if self.longest.wait(self.min_rtt) < LONG_WAIT {
+                    self.overruns.on_short_queue();
+                }
+                0
+            }
             // Jitter holds up a third of what comes after chance.
             (false, false) if in_jitter => 0,
             (false, false) => -1,
@@ -355,13 +358,13 @@ impl Judge {
 
     /// Far from as long as the longest of late.
     fn is_free(&self, rtt: Duration) -> bool {
-        let (wait, longest) = (rtt.saturating_sub(self.min_rtt), self.longest.saturating_sub(self.min_rtt));
+        let (wait, longest) = (rtt.saturating_sub(self.min_rtt), self.longest.wait(self.min_rtt));
         wait * 4 < longest * 3 && wait + SAME < longest
     }
 
     /// A queue in which others waited so much longer has room.
     fn is_far_from_full(&self, rtt: Duration) -> bool {
-        let (wait, longest) = (rtt.saturating_sub(self.min_rtt), self.longest.saturating_sub(self.min_rtt));
+        let (wait, longest) = (rtt.saturating_sub(self.min_rtt), self.longest.wait(self.min_rtt));
         longest >= LONG_WAIT && wait * FAR_PART < longest
     }
 
@@ -385,7 +388,7 @@ impl Judge {
         self.evidence.on_round(self.stage == Stage::Cubic);
         self.at_rest.on_round();
         let shortest = core::mem::replace(&mut self.round_min, Duration::MAX);
-        self.longest = self.longest.saturating_sub(self.longest.saturating_sub(self.min_rtt) / ROUNDS);
+        self.longest.on_round(self.min_rtt);
         if shortest == Duration::MAX {
             return None;
         }

@@ -2,13 +2,17 @@
 
 /// A loss speaks for chance only if the window was smaller by such a part than at the reduction before.
 const WINDOW_PART: u64 = 8;
+/// A window is full again of which such a part is there: a thirtieth more than a reduction leaves (RFC 9438 §4.6).
+const FULL_AGAIN: (u64, u64) = (18, 25);
 
 /// CUBIC's reductions of one path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Overruns {
     /// The window in bytes before the last reduction; 0 if there was none.
     before: u64,
-    /// That was far below the one before the reduction before.
+    /// The window before the first one, if a short queue ended slow start, or 0.
+    full: u64,
+    /// The window before the last reduction was far below the one before the reduction before.
     is_far_below: bool,
     /// Losses of BBR's have followed what was in flight.
     were_seen: bool,
@@ -16,7 +20,7 @@ pub(super) struct Overruns {
 
 impl Overruns {
     pub(super) const fn new() -> Overruns {
-        Overruns { before: 0, is_far_below: false, were_seen: false }
+        Overruns { before: 0, full: 0, is_far_below: false, were_seen: false }
     }
 
     pub(super) const fn window_before(&self) -> u64 {
@@ -33,9 +37,19 @@ impl Overruns {
         self.before = before;
     }
 
+    /// A short queue has ended slow start.
+    pub(super) fn on_short_queue(&mut self) {
+        self.full = self.before;
+    }
+
+    /// A short queue has ended slow start, and the window had grown again since.
+    pub(super) const fn fill_short_queue(&self) -> bool {
+        self.full > 0 && self.before * FULL_AGAIN.1 >= self.full * FULL_AGAIN.0
+    }
+
     /// CUBIC takes the place of BBR. What its windows were says nothing of CUBIC's.
     pub(super) fn on_return(&mut self, by_overrun: bool) {
-        *self = Overruns { before: 0, is_far_below: false, were_seen: self.were_seen || by_overrun };
+        *self = Overruns { were_seen: self.were_seen || by_overrun, ..Overruns::new() };
     }
 
     /// With CUBIC in use: the last loss is such a queue's.
