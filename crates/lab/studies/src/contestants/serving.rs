@@ -111,7 +111,10 @@ impl Installed {
         let listen = SocketAddr::new(ground.address(), 0).to_string();
         let mut command = Command::new(&self.program);
         command.arg("serve").arg(ground.files()).args(["--listen", &listen, "--access-log", "off"]);
-        command.args(["--cipher", "aes128", "--packet-size", &size, "--mtu-search", "off"]);
+        command.args(["--cipher", "aes128"]);
+        if !flags.contains(&"--mtu-search") {
+            command.args(["--packet-size", &size, "--mtu-search", "off"]);
+        }
         if !flags.contains(&"--congestion") {
             command.args(["--congestion", "cubic"]);
         }

@@ -25,15 +25,15 @@ pub(super) enum Control {
 }
 
 impl Control {
-    /// What `tercel serve` is started with.
+    /// What `tercel serve` is started with. It searches for the packet size, as it does by default.
     pub(super) fn flags(self) -> Vec<String> {
-        match self {
-            Control::Flag(name) => vec!["--congestion".to_owned(), name.to_ascii_lowercase()],
-            Control::Begin(packets) => {
-                ["--congestion", "auto", "--initial-window", packets].map(str::to_owned).to_vec()
-            }
-            Control::Kernel(_) | Control::Default => Vec::new(),
-        }
+        const SEARCH: [&str; 2] = ["--mtu-search", "fast"];
+        let controller = match self {
+            Control::Flag(name) => vec!["--congestion", name],
+            Control::Begin(packets) => vec!["--congestion", "auto", "--initial-window", packets],
+            Control::Kernel(_) | Control::Default => return Vec::new(),
+        };
+        controller.into_iter().chain(SEARCH).map(str::to_ascii_lowercase).collect()
     }
 }
 

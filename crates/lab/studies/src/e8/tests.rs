@@ -355,7 +355,10 @@ fn tcp_is_there_with_the_controllers_that_the_kernel_has() {
     assert_eq!(absent.iter().any(|line| line.contains("no bbr")), has_nginx);
     assert_eq!(senders.iter().filter(|one| one.is_ours()).count(), 6);
     let ten = senders.iter().find(|one| one.name == sender::TEN).expect("a sender");
-    assert_eq!(ten.control.flags(), ["--congestion", "auto", "--initial-window", "10"]);
+    assert_eq!(
+        ten.control.flags(),
+        ["--congestion", "auto", "--initial-window", "10", "--mtu-search", "fast"]
+    );
 }
 
 /// Deleted, a cell could be measured once although its time is a beginning, or a second visit could meet another link than the first.

@@ -70,8 +70,9 @@ pub(super) fn method(plan: &Plan) -> Vec<String> {
         "The wait in the bottleneck's queue is the emulator's account of what it sent towards the client: from when a packet came to when its first bit \
          was sent, the mean of a download's packets and what 99 of 100 did not exceed; medians over rounds. A policer has no queue."
             .to_owned(),
-        "tercel: its five controllers; packets of 1,452 bytes of UDP payload, as for quinn, quiche, s2n-quic and quic-go, which have their \
-         libraries' default controllers; quiche's program does not pace. TCP: the kernel's, sent by nginx."
+        "tercel: its five controllers; it searches for the packet size, as by default. quinn, quiche, s2n-quic and quic-go are told that \
+         1,452 bytes of UDP payload pass, and have their libraries' default controllers; quiche's program does not pace. Caddy is not told. \
+         TCP: the kernel's, sent by nginx."
             .to_owned(),
         format!(
             "{TEN}: --initial-window 10, which is what RFC 9002 §7.2 recommends. tercel begins by default with ten for each 12.5 ms of the first \
