@@ -325,6 +325,9 @@ impl Judge {
             && self.waits.are_calm()
             && rtt.saturating_sub(self.min_rtt) > MOST_FREE;
         let is_overrun = with_cubic && self.overruns.explain_loss();
+        if with_cubic && !self.is_empty(rtt) && self.longest.wait(self.min_rtt) < LONG_WAIT {
+            self.overruns.on_short_wait();
+        }
         let is_queue = all_wait || self.overruns.fill_short_queue();
         let stands = is_crowded || is_overrun || (with_cubic && is_queue && !in_jitter);
         let is_free = !stands && self.is_free(rtt);
@@ -334,12 +337,7 @@ impl Judge {
             (_, true) if in_jitter => IN_JITTER,
             (true, _) | (_, true) => 1,
             // What waits at the first loss may be slow start's own burst.
-            (false, false) if is_first && with_cubic => {
-                if self.longest.wait(self.min_rtt) < LONG_WAIT {
-                    self.overruns.on_short_queue();
-                }
-                0
-            }
+            (false, false) if is_first && with_cubic => 0,
             // Jitter holds up a third of what comes after chance.
             (false, false) if in_jitter => 0,
             (false, false) => -1,
