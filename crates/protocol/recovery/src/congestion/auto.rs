@@ -273,7 +273,7 @@ impl Judge {
             let step = self.weigh_loss(rtt, now.saturating_since(self.empty_at) > STANDING.max(acked.rtt));
             self.evidence.add(step);
             if core::mem::take(&mut self.is_reduced) && weighs_rest {
-                self.at_rest.on_lost(self.is_at_rest(rtt) && !self.overruns.fill_short_queue());
+                self.at_rest.on_lost(self.is_at_rest(rtt));
             }
         }
         of_round.or_else(|| self.judge_losses())
@@ -325,11 +325,7 @@ impl Judge {
             && self.waits.are_calm()
             && rtt.saturating_sub(self.min_rtt) > MOST_FREE;
         let is_overrun = with_cubic && self.overruns.explain_loss();
-        if with_cubic && !self.is_empty(rtt) && self.longest.wait(self.min_rtt) < LONG_WAIT {
-            self.overruns.on_short_wait();
-        }
-        let is_queue = all_wait || self.overruns.fill_short_queue();
-        let stands = is_crowded || is_overrun || (with_cubic && is_queue && !in_jitter);
+        let stands = is_crowded || is_overrun || (with_cubic && all_wait && !in_jitter);
         let is_free = !stands && self.is_free(rtt);
         match (!stands && self.is_empty(rtt), is_free) {
             (true, _) if is_first || (with_cubic && self.is_far_from_full(rtt)) => FIRST_NEEDED,
