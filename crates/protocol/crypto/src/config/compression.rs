@@ -22,7 +22,7 @@ const QUALITY: i32 = 5;
 const KEPT: usize = 64;
 
 /// A server compresses its chains, and takes compressed ones.
-pub(crate) fn set(config: &mut ServerConfig) {
+pub(crate) fn apply_to(config: &mut ServerConfig) {
     config.cert_compressors = COMPRESSORS.to_vec();
     config.cert_decompressors = DECOMPRESSORS.to_vec();
     config.cert_compression_cache = Arc::new(CompressionCache::new(KEPT));

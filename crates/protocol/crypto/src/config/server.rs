@@ -48,7 +48,7 @@ impl ServerTls {
         let terms = Terms::new(identities.into(), options);
         let resolver = Arc::new(terms.identities.clone());
         let mut config = builder.with_client_cert_verifier(clients).with_cert_resolver(resolver);
-        compression::set(&mut config);
+        compression::apply_to(&mut config);
         config.alpn_protocols.clone_from(&options.alpn);
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
@@ -142,7 +142,7 @@ pub fn tcp_server(
     let terms = Terms::new(identities.into(), options);
     let resolver = Arc::new(terms.identities.clone());
     let mut config = builder.with_client_cert_verifier(clients).with_cert_resolver(resolver);
-    compression::set(&mut config);
+    compression::apply_to(&mut config);
     config.alpn_protocols.clone_from(&options.alpn);
     config.ignore_client_order = true;
     config.session_storage = Arc::new(NoServerSessionStorage {});

@@ -2,7 +2,7 @@
 //! has nothing outstanding whose acknowledgement could be missing. So it sends a PING, and others as long as nothing comes. The sender's
 //! next probe may be as far away as the silence was long (RFC 9002 §6.2.1); a packet of the receiver brings it forward. An ACK frame goes
 //! along: those before may be lost, and a sender that lacks them repeats what is here already. So what is missing arrives within two probe
-//! timeouts of any instant at which the path is back, and within two round trips or little more if it was away for no longer than some.
+//! timeouts of any instant at which the path is back, and within little more than two round trips after a silence of some.
 //!
 //! PINGs are under congestion control, and fewer than one each round trip (RFC 8085 §3.1.2). After [`PATIENCE`] the probe timeouts are
 //! left alone.
