@@ -49,9 +49,9 @@ const PARTS_OF_QUEUE: u64 = 2;
 const BURST_PACKETS: u64 = 10;
 
 /// Long trains of a round trip at least, of up to ten packets.
-const LONG_TRAINS: u32 = 8;
-/// The same, of up to [`LONG_TRAIN_PACKETS`]: more than ten packets may overflow a queue that holds a tenth of what the path does.
-const LONGER_TRAINS: u32 = 16;
+const LONG_TRAINS: u64 = 8;
+/// The same, of up to [`LONG_TRAIN_PACKETS`].
+const LONGER_TRAINS: u64 = 16;
 /// Packets of a long train at most: what a path of which nothing is known gets at first, too. Source: RFC 9002 §7.7.
 const LONG_TRAIN_PACKETS: u64 = 32;
 /// What is left over leaves with a long train, if it is no more than this part of the tokens that are there.
@@ -146,6 +146,8 @@ pub struct Pacer {
     savings: Savings,
     /// The round trip that long trains are a part of; zero where there is none.
     long_trains: Duration,
+    /// The part of the rate that those of more than ten packets hold.
+    longer_trains: Duration,
     rate: Rate,
     /// Bytes that may leave. Below zero after a probe that left unasked, or a remainder.
     tokens: f64,
@@ -194,6 +196,7 @@ impl Pacer {
             pacing: Pacing::default(),
             savings: Savings::default(),
             long_trains: Duration::ZERO,
+            longer_trains: Duration::ZERO,
             rate: Rate::UNLIMITED,
             tokens: 0.0,
             depth: 0.0,
@@ -263,11 +266,13 @@ impl Pacer {
         }
     }
 
-    /// An eighth of `round_trip` at the rate may be saved up for a train of up to ten packets, a sixteenth for one of up to 32; zero for no
-    /// more than anyway. For default bursts, from the next [`Pacer::set_rate`] on.
-    pub fn set_long_trains(&mut self, round_trip: Duration) {
+    /// An eighth of `round_trip` at the rate may be saved up for a train of up to ten packets; a sixteenth for one of up to 32, if it is no more
+    /// than half of the queue in which packets wait for `waits`. A `round_trip` of zero: no more than anyway. For default bursts, from the next
+    /// [`Pacer::set_rate`] on.
+    pub fn set_long_trains(&mut self, round_trip: Duration, waits: Duration) {
         let is_free = matches!(self.pacing, Pacing::On(burst) if burst.is_free());
         self.long_trains = if is_free { round_trip } else { Duration::ZERO };
+        self.longer_trains = (round_trip / LONGER_TRAINS).min(waits / PARTS_OF_QUEUE);
         self.expected = 0;
     }
 
@@ -292,9 +297,9 @@ impl Pacer {
         if !self.has_long_trains() || self.rate.is_unlimited() {
             return self.train;
         }
-        let (window, packet) = (self.rate.bytes_in(self.long_trains), f64::from(self.packet));
-        let long = (window / f64::from(LONG_TRAINS)).min(packet * BURST_PACKETS as f64);
-        let longer = (window / f64::from(LONGER_TRAINS)).min(packet * LONG_TRAIN_PACKETS as f64);
+        let packet = f64::from(self.packet);
+        let long = self.rate.bytes_in(self.long_trains / LONG_TRAINS).min(packet * BURST_PACKETS as f64);
+        let longer = self.rate.bytes_in(self.longer_trains).min(packet * LONG_TRAIN_PACKETS as f64);
         self.train.max(long.max(longer).min(LARGEST_TRAIN as f64))
     }
 

@@ -16,6 +16,9 @@
 //! all, which ends slow start, counts twice if nothing waits, and does not if something does: that may be slow start's own burst. With CUBIC in use any
 //! counts twice that comes while nothing waits, if others waited four times as long, 7 ms at least: a queue as long as that was not full.
 //!
+//! A queue is full for a while, and empty when the last of what it dropped is declared lost. So with CUBIC in use losses speak for chance once in a
+//! recovery, unless jitter makes packets wait.
+//!
 //! A queue that drops early (CoDel, PIE) drops when packets have waited for a while, however long others waited before. So no round trip is
 //! free where all packets of the last tenth of a second waited: the link is in full use, and CUBIC loses nothing by its answer.
 //! With BBR in use that does not count, since jitter looks the same at a high rate.
@@ -166,6 +169,8 @@ pub(super) struct Judge {
     was_bound: bool,
     /// The window was reduced since the last loss was weighed.
     is_reduced: bool,
+    /// A recovery began with a loss since then.
+    begins: bool,
     evidence: Evidence,
     /// Rounds in a row with a queue that speaks for another controller.
     rounds: u16,
@@ -192,6 +197,7 @@ impl Judge {
             is_first: true,
             was_bound: false,
             is_reduced: false,
+            begins: false,
             evidence: Evidence::new(),
             rounds: 0,
             deep_rounds: FIRST_DEEP_ROUNDS,
@@ -232,7 +238,7 @@ impl Judge {
     /// Losses were declared, and the window was that before.
     pub(super) fn on_lost(&mut self, now: Instant, sign: &CongestionEvent, before: u64, after: u64) {
         let evidence = (self.evidence.total(), self.is_first);
-        self.doubt.on_lost(now, sign.sent_at, sign.packets, evidence);
+        self.begins |= self.doubt.on_lost(now, sign.sent_at, sign.packets, evidence);
         self.has_lost = true;
         if after < before {
             self.overruns.on_reduction(before);
@@ -285,7 +291,7 @@ impl Judge {
         let Some((score, is_first)) = self.doubt.on_spurious(acked) else { return false };
         self.at_rest.forget_losses();
         self.evidence.take_back_to(score);
-        (self.has_lost, self.is_first) = (false, is_first);
+        (self.has_lost, self.begins, self.is_first) = (false, false, is_first);
         self.doubt.has_suspended()
     }
 
@@ -301,7 +307,7 @@ impl Judge {
 
     /// Nothing arrived for so long that the last losses speak neither of chance nor of a queue.
     pub(super) fn on_persistent_congestion(&mut self) {
-        (self.has_lost, self.is_reduced) = (false, false);
+        (self.has_lost, self.is_reduced, self.begins) = (false, false, false);
         self.doubt.end();
     }
 
@@ -327,7 +333,10 @@ impl Judge {
         let is_overrun = with_cubic && self.overruns.explain_loss();
         let stands = is_crowded || is_overrun || (with_cubic && all_wait && !in_jitter);
         let is_free = !stands && self.is_free(rtt);
+        let begins = core::mem::take(&mut self.begins);
         match (!stands && self.is_empty(rtt), is_free) {
+            // The reduction has emptied the queue.
+            (true, _) | (_, true) if with_cubic && !begins && !in_jitter => 0,
             (true, _) if is_first || (with_cubic && self.is_far_from_full(rtt)) => FIRST_NEEDED,
             (true, _) if !with_cubic => AT_REST,
             (_, true) if in_jitter => IN_JITTER,

@@ -72,10 +72,12 @@ fn saving(savings: Savings, rate: u64) -> (Pacer, Instant) {
     (pacer, next)
 }
 
+/// The wait in a queue that takes trains of any length.
+const STANDS: Duration = Duration::from_millis(10);
+
 /// Deleted, a slow flow could wake both ends for each packet; or the end of an answer, and what is sent again, wait for bytes that are not there.
 #[test]
 fn a_long_train_is_no_longer_than_what_waits() {
-    let round_trip = Duration::from_millis(40);
     let ample = 1_000_000;
     let cases = [
         (1_250_000, ample, 4),
@@ -88,17 +90,30 @@ fn a_long_train_is_no_longer_than_what_waits() {
         (1_250_000, 0, 1),
     ];
     for (rate, waiting, packets) in cases {
-        let mut pacer = Pacer::new(Instant::ZERO, MTU);
-        pacer.set_long_trains(round_trip);
-        pacer.set_rate(per_second(rate), MTU);
-        let burst = pacer.allowance(Instant::ZERO);
-        pacer.on_sent(Instant::ZERO, burst);
-        pacer.expect(waiting, u64::MAX);
-        assert_eq!(pacer.allowance(Instant::ZERO), 0);
-        let next = pacer.next_release().unwrap();
-        assert_eq!(pacer.allowance(next - Duration::from_micros(10)), 0, "{rate} B/s, {waiting}");
-        assert_eq!(pacer.allowance(next) / u64::from(MTU), packets, "{rate} B/s, {waiting}");
+        assert_eq!(long_train(rate, waiting, STANDS), packets, "{rate} B/s, {waiting}");
     }
+}
+
+/// Deleted, CUBIC could overflow a queue of 4 ms by two trains in a row, while the path has room.
+#[test]
+fn a_train_of_more_than_ten_packets_is_no_longer_than_half_of_the_queue() {
+    for (micros, packets) in [(0, 10), (1_000, 10), (3_000, 12), (5_000, 21), (40_000, 21)] {
+        assert_eq!(long_train(12_500_000, 1_000_000, Duration::from_micros(micros)), packets, "{micros} us");
+    }
+}
+
+/// Packets of a train for which that much waits at that rate, on a path of 40 ms in whose queue packets wait for `waits`.
+fn long_train(rate: u64, waiting: u64, waits: Duration) -> u64 {
+    let mut pacer = Pacer::new(Instant::ZERO, MTU);
+    pacer.set_long_trains(Duration::from_millis(40), waits);
+    pacer.set_rate(per_second(rate), MTU);
+    let burst = pacer.allowance(Instant::ZERO);
+    pacer.on_sent(Instant::ZERO, burst);
+    pacer.expect(waiting, u64::MAX);
+    assert_eq!(pacer.allowance(Instant::ZERO), 0);
+    let next = pacer.next_release().unwrap();
+    assert_eq!(pacer.allowance(next - Duration::from_micros(10)), 0, "{rate} B/s, {waiting}");
+    pacer.allowance(next) / u64::from(MTU)
 }
 
 #[test]
@@ -106,7 +121,7 @@ fn long_trains_keep_the_rate_and_no_pause_adds_to_them() {
     let rate = 12_500_000;
     let mut now = Instant::ZERO;
     let mut pacer = Pacer::new(now, MTU);
-    pacer.set_long_trains(Duration::from_millis(40));
+    pacer.set_long_trains(Duration::from_millis(40), STANDS);
     pacer.set_rate(per_second(rate), MTU);
     let (mut sent, mut trains) = (0, 0);
     while now < Instant::ZERO + Duration::from_secs(1) {
@@ -142,7 +157,7 @@ fn a_remainder_leaves_with_a_long_train() {
         (0, u64::MAX, tokens),
     ] {
         let mut pacer = Pacer::new(Instant::ZERO, MTU);
-        pacer.set_long_trains(Duration::from_millis(40));
+        pacer.set_long_trains(Duration::from_millis(40), STANDS);
         pacer.set_rate(per_second(rate), MTU);
         pacer.expect(waiting, room);
         let now = Instant::ZERO;
@@ -157,7 +172,7 @@ fn a_remainder_leaves_with_a_long_train() {
     }
     let burst = Burst { packets: Some(4), span: None };
     let mut pacer = Pacer::new(Instant::ZERO, MTU).with_pacing(Pacing::On(burst));
-    pacer.set_long_trains(Duration::from_millis(40));
+    pacer.set_long_trains(Duration::from_millis(40), STANDS);
     pacer.set_rate(per_second(rate), MTU);
     pacer.expect(u64::MAX, 5 * mtu);
     assert_eq!(pacer.allowance(Instant::ZERO), 4 * mtu, "bursts of a set size stay as they are");
@@ -187,7 +202,7 @@ fn a_full_window_waits_for_no_train() {
 
     // Of 100 Mbit/s a long train is 21 packets, and 18 pile up.
     let mut pacer = Pacer::new(now, MTU);
-    pacer.set_long_trains(Duration::from_millis(40));
+    pacer.set_long_trains(Duration::from_millis(40), STANDS);
     pacer.set_rate(per_second(12_500_000), MTU);
     let burst = pacer.allowance(now);
     pacer.on_sent(now, burst);

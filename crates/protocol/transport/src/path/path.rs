@@ -258,7 +258,12 @@ impl Path {
     pub(crate) fn on_acknowledged(&mut self, now: Instant) {
         let has_short_trains =
             now < self.short_trains_until || self.congestion.is_in_slow_start() || !self.rtt.has_sample();
-        self.pacer.set_long_trains(if has_short_trains { Duration::ZERO } else { self.rtt.min() });
+        let (shortest, waits) = if has_short_trains {
+            (Duration::ZERO, Duration::ZERO)
+        } else {
+            (self.rtt.min(), self.rtt.smoothed().saturating_sub(self.rtt.min()))
+        };
+        self.pacer.set_long_trains(shortest, waits);
         self.repace();
     }
 
@@ -267,7 +272,7 @@ impl Path {
         let round_trip = self.rtt.smoothed();
         self.reordering.on_losses(now, round_trip);
         self.short_trains_until = now + round_trip * ROUNDS_OF_SHORT_TRAINS;
-        self.pacer.set_long_trains(Duration::ZERO);
+        self.pacer.set_long_trains(Duration::ZERO, Duration::ZERO);
     }
 
     /// How much of its rate it may save up for a train, as far as the path permits.

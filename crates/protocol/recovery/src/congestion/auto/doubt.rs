@@ -30,14 +30,23 @@ impl Doubt {
     }
 
     /// So many packets were declared lost, of which the latest was sent at that time; `score` and `is_first` are the evidence so far.
-    pub(super) fn on_lost(&mut self, now: Instant, sent_at: Instant, packets: u64, evidence: (i32, bool)) {
-        if sent_at > self.began {
+    /// Whether a recovery begins with them.
+    pub(super) fn on_lost(
+        &mut self,
+        now: Instant,
+        sent_at: Instant,
+        packets: u64,
+        evidence: (i32, bool),
+    ) -> bool {
+        let begins = sent_at > self.began;
+        if begins {
             (self.earlier, self.began) = (self.began, now);
             (self.missing, self.before, self.suspended) = (0, evidence, None);
         } else if self.missing == 0 {
-            return;
+            return false;
         }
         self.missing = self.missing.saturating_add(packets);
+        begins
     }
 
     /// Packets that were declared lost have arrived. The evidence before the losses if these were the last that were missing.
