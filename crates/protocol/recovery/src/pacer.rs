@@ -13,7 +13,8 @@
 //! limit that cost rate would be a second congestion controller.
 //!
 //! On a path that has lost nothing of late a train may be longer ([`Pacer::set_long_trains`]): ten packets of a flow of 10 Mbit/s, one at a time, wake
-//! both ends ten times. It is no longer than what waits to be sent ([`Pacer::expect`]), so that the end of an answer waits for nothing. And
+//! both ends ten times. More than ten packets are no more than a quarter of the longest queue that the path has held: two trains in a row, and what
+//! a late wake-up adds, may overflow a shorter one. A long train is no longer than what waits to be sent ([`Pacer::expect`]), so that the end of an answer waits for nothing. And
 //! it takes along what would be a short one behind it, for which the tokens go below zero: three packets of the sixteen for which an acknowledgement
 //! makes room are not worth a wake-up.
 //!
@@ -52,6 +53,8 @@ const BURST_PACKETS: u64 = 10;
 const LONG_TRAINS: u64 = 8;
 /// The same, of up to [`LONG_TRAIN_PACKETS`].
 const LONGER_TRAINS: u64 = 16;
+/// And such of the longest queue that the path has held.
+const PARTS_OF_LONGEST_QUEUE: u64 = 4;
 /// Packets of a long train at most: what a path of which nothing is known gets at first, too. Source: RFC 9002 §7.7.
 const LONG_TRAIN_PACKETS: u64 = 32;
 /// What is left over leaves with a long train, if it is no more than this part of the tokens that are there.
@@ -146,8 +149,8 @@ pub struct Pacer {
     savings: Savings,
     /// The round trip that long trains are a part of; zero where there is none.
     long_trains: Duration,
-    /// The part of the rate that those of more than ten packets hold.
-    longer_trains: Duration,
+    /// How long packets have waited in a queue of the path at most.
+    longest_wait: Duration,
     rate: Rate,
     /// Bytes that may leave. Below zero after a probe that left unasked, or a remainder.
     tokens: f64,
@@ -196,7 +199,7 @@ impl Pacer {
             pacing: Pacing::default(),
             savings: Savings::default(),
             long_trains: Duration::ZERO,
-            longer_trains: Duration::ZERO,
+            longest_wait: Duration::ZERO,
             rate: Rate::UNLIMITED,
             tokens: 0.0,
             depth: 0.0,
@@ -267,12 +270,12 @@ impl Pacer {
     }
 
     /// An eighth of `round_trip` at the rate may be saved up for a train of up to ten packets; a sixteenth for one of up to 32, if it is no more
-    /// than half of the queue in which packets wait for `waits`. A `round_trip` of zero: no more than anyway. For default bursts, from the next
-    /// [`Pacer::set_rate`] on.
-    pub fn set_long_trains(&mut self, round_trip: Duration, waits: Duration) {
+    /// than a quarter of the longest queue that there was. A `round_trip` of zero: no more than anyway. Packets wait for `wait` in a queue now.
+    /// For default bursts, from the next [`Pacer::set_rate`] on.
+    pub fn set_long_trains(&mut self, round_trip: Duration, wait: Duration) {
         let is_free = matches!(self.pacing, Pacing::On(burst) if burst.is_free());
         self.long_trains = if is_free { round_trip } else { Duration::ZERO };
-        self.longer_trains = (round_trip / LONGER_TRAINS).min(waits / PARTS_OF_QUEUE);
+        self.longest_wait = self.longest_wait.max(wait);
         self.expected = 0;
     }
 
@@ -299,7 +302,8 @@ impl Pacer {
         }
         let packet = f64::from(self.packet);
         let long = self.rate.bytes_in(self.long_trains / LONG_TRAINS).min(packet * BURST_PACKETS as f64);
-        let longer = self.rate.bytes_in(self.longer_trains).min(packet * LONG_TRAIN_PACKETS as f64);
+        let longer = (self.long_trains / LONGER_TRAINS).min(self.longest_wait / PARTS_OF_LONGEST_QUEUE);
+        let longer = self.rate.bytes_in(longer).min(packet * LONG_TRAIN_PACKETS as f64);
         self.train.max(long.max(longer).min(LARGEST_TRAIN as f64))
     }
 

@@ -256,14 +256,12 @@ impl Path {
     /// short of every round trip, and has no train to wait for.
     #[inline]
     pub(crate) fn on_acknowledged(&mut self, now: Instant) {
-        let has_short_trains =
-            now < self.short_trains_until || self.congestion.is_in_slow_start() || !self.rtt.has_sample();
-        let (shortest, waits) = if has_short_trains {
-            (Duration::ZERO, Duration::ZERO)
-        } else {
-            (self.rtt.min(), self.rtt.smoothed().saturating_sub(self.rtt.min()))
-        };
-        self.pacer.set_long_trains(shortest, waits);
+        if self.rtt.has_sample() {
+            let has_short_trains = now < self.short_trains_until || self.congestion.is_in_slow_start();
+            let shortest = self.rtt.min();
+            let wait = self.rtt.smoothed().saturating_sub(shortest);
+            self.pacer.set_long_trains(if has_short_trains { Duration::ZERO } else { shortest }, wait);
+        }
         self.repace();
     }
 
