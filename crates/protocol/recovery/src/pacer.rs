@@ -50,11 +50,11 @@ const PARTS_OF_QUEUE: u64 = 2;
 const BURST_PACKETS: u64 = 10;
 
 /// Long trains of a round trip at least, of up to ten packets.
-const LONG_TRAINS: u64 = 8;
+const LONG_TRAINS: u32 = 8;
 /// The same, of up to [`LONG_TRAIN_PACKETS`].
-const LONGER_TRAINS: u64 = 16;
+const LONGER_TRAINS: u32 = 16;
 /// And such of the longest queue that the path has held.
-const PARTS_OF_LONGEST_QUEUE: u64 = 4;
+const PARTS_OF_LONGEST_QUEUE: u32 = 4;
 /// Packets of a long train at most: what a path of which nothing is known gets at first, too. Source: RFC 9002 §7.7.
 const LONG_TRAIN_PACKETS: u64 = 32;
 /// What is left over leaves with a long train, if it is no more than this part of the tokens that are there.
@@ -147,10 +147,10 @@ impl Savings {
 pub struct Pacer {
     pacing: Pacing,
     savings: Savings,
-    /// The round trip that long trains are a part of; zero where there is none.
-    long_trains: Duration,
-    /// How long packets have waited in a queue of the path at most.
-    longest_wait: Duration,
+    /// The round trip that long trains are a part of, in microseconds; zero where there is none.
+    long_trains: u32,
+    /// How long packets have waited in a queue of the path at most, in microseconds.
+    longest_wait: u32,
     rate: Rate,
     /// Bytes that may leave. Below zero after a probe that left unasked, or a remainder.
     tokens: f64,
@@ -182,6 +182,11 @@ pub enum Release {
     Early,
 }
 
+/// An hour is as good as any time above it.
+fn micros(span: Duration) -> u32 {
+    u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
+}
+
 /// Whether a train is leaving or being saved up for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -198,8 +203,8 @@ impl Pacer {
         let mut pacer = Pacer {
             pacing: Pacing::default(),
             savings: Savings::default(),
-            long_trains: Duration::ZERO,
-            longest_wait: Duration::ZERO,
+            long_trains: 0,
+            longest_wait: 0,
             rate: Rate::UNLIMITED,
             tokens: 0.0,
             depth: 0.0,
@@ -274,8 +279,8 @@ impl Pacer {
     /// For default bursts, from the next [`Pacer::set_rate`] on.
     pub fn set_long_trains(&mut self, round_trip: Duration, wait: Duration) {
         let is_free = matches!(self.pacing, Pacing::On(burst) if burst.is_free());
-        self.long_trains = if is_free { round_trip } else { Duration::ZERO };
-        self.longest_wait = self.longest_wait.max(wait);
+        self.long_trains = if is_free { micros(round_trip) } else { 0 };
+        self.longest_wait = self.longest_wait.max(micros(wait));
         self.expected = 0;
     }
 
@@ -292,7 +297,7 @@ impl Pacer {
     /// Whether [`Pacer::expect`] says anything.
     #[inline]
     pub fn has_long_trains(&self) -> bool {
-        !self.long_trains.is_zero()
+        self.long_trains > 0
     }
 
     /// Bytes that may be saved up, no less than a train.
@@ -301,9 +306,10 @@ impl Pacer {
             return self.train;
         }
         let packet = f64::from(self.packet);
-        let long = self.rate.bytes_in(self.long_trains / LONG_TRAINS).min(packet * BURST_PACKETS as f64);
+        let bytes_in = |micros: u32| self.rate.bytes_in(Duration::from_micros(micros.into()));
+        let long = bytes_in(self.long_trains / LONG_TRAINS).min(packet * BURST_PACKETS as f64);
         let longer = (self.long_trains / LONGER_TRAINS).min(self.longest_wait / PARTS_OF_LONGEST_QUEUE);
-        let longer = self.rate.bytes_in(longer).min(packet * LONG_TRAIN_PACKETS as f64);
+        let longer = bytes_in(longer).min(packet * LONG_TRAIN_PACKETS as f64);
         self.train.max(long.max(longer).min(LARGEST_TRAIN as f64))
     }
 
