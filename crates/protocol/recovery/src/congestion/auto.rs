@@ -16,8 +16,8 @@
 //! all, which ends slow start, counts twice if nothing waits, and does not if something does: that may be slow start's own burst. With CUBIC in use any
 //! counts twice that comes while nothing waits, if others waited four times as long, 7 ms at least: a queue as long as that was not full.
 //!
-//! A queue is full for a while, and empty when the last of what it dropped is declared lost. So with CUBIC in use losses speak for chance once in a
-//! recovery, unless jitter makes packets wait.
+//! A queue is full for a while, and empty when the last of what it dropped is declared lost; and a burst of losses by chance beside a queue is one sign
+//! of it, and not ten. So with CUBIC in use losses speak once in a recovery, unless jitter makes packets wait.
 //!
 //! A queue that drops early (CoDel, PIE) drops when packets have waited for a while, however long others waited before. So no round trip is
 //! free where all packets of the last tenth of a second waited: the link is in full use, and CUBIC loses nothing by its answer.
@@ -335,8 +335,7 @@ impl Judge {
         let is_free = !stands && self.is_free(rtt);
         let begins = core::mem::take(&mut self.begins);
         match (!stands && self.is_empty(rtt), is_free) {
-            // The reduction has emptied the queue.
-            (true, _) | (_, true) if with_cubic && !begins && !in_jitter => 0,
+            _ if with_cubic && !begins && !in_jitter => 0,
             (true, _) if is_first || (with_cubic && self.is_far_from_full(rtt)) => FIRST_NEEDED,
             (true, _) if !with_cubic => AT_REST,
             (_, true) if in_jitter => IN_JITTER,

@@ -4,6 +4,9 @@
 //! along: those before may be lost, and a sender that lacks them repeats what is here already. So what is missing arrives within two probe
 //! timeouts of any instant at which the path is back, and within little more than two round trips after a silence of some.
 //!
+//! A path may take what the receiver sends and nothing else, as a run of losses does. Then each probe of the sender ends the silence, and the
+//! probes become rare. But they repeat what is here already. So who gets that asks as soon as no more comes: its acknowledgements were lost.
+//!
 //! PINGs are under congestion control, and fewer than one each round trip (RFC 8085 §3.1.2). After [`PATIENCE`] the probe timeouts are
 //! left alone.
 //!
@@ -31,6 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Received {
     pub(super) packets: u32,
+    /// Frames whose content had come before.
+    pub(super) repeated: u32,
     /// Parts of a transfer: packets to a client; to a server, which hears acknowledgements as well, KiB of content.
     pub(super) parts: u32,
 }
@@ -41,34 +46,60 @@ pub(super) struct CutOff {
     /// The idle period that was looked at last, by its beginning, and what was received until then.
     looked_at: Instant,
     received: Received,
-    /// When the transfer stopped, and when it was asked last.
-    asked: Option<(Instant, Instant)>,
+    /// The path had ended then; and when it was asked last.
+    is_cut_off: bool,
+    asked_at: Instant,
 }
 
 impl CutOff {
     pub(super) fn new() -> CutOff {
-        CutOff { looked_at: Instant::ZERO, received: Received { packets: 0, parts: 0 }, asked: None }
+        CutOff {
+            looked_at: Instant::ZERO,
+            received: Received { packets: 0, repeated: 0, parts: 0 },
+            is_cut_off: false,
+            asked_at: Instant::ZERO,
+        }
     }
 
-    /// Whether a transfer has stopped, and nothing has come since.
+    /// Whether the path has ended, and nothing has come since.
     #[inline]
     pub(super) fn is_asking(&self, received: Received) -> bool {
-        self.asked.is_some() && received.packets == self.received.packets
+        self.is_cut_off && received.packets == self.received.packets
     }
 
     /// Whether a transfer has come since it was looked last.
     #[inline]
-    pub(super) fn is_transfer(&self, received: Received) -> bool {
+    fn is_transfer(&self, received: Received) -> bool {
         received.parts.wrapping_sub(self.received.parts) >= TRANSFER
     }
 
-    /// When to look at the idle period that began then, if it was not looked at.
-    pub(super) fn look_at(&self, active_at: Instant, pto: Duration) -> Option<Instant> {
-        (self.looked_at != active_at).then(|| active_at + pto * PTOS)
+    /// Whether something has come again since then.
+    #[inline]
+    fn is_repeated(&self, received: Received) -> bool {
+        received.repeated != self.received.repeated
     }
 
-    /// Looks at the idle period that began then; so much was received until now, of something that is not whole if it `is_open`. Whether a
-    /// transfer has stopped.
+    /// Whether a pause means that the path has ended, if something is awaited.
+    #[inline]
+    pub(super) fn would_be_cut_off(&self, received: Received) -> bool {
+        self.is_transfer(received) || self.is_repeated(received)
+    }
+
+    /// When to look at the idle period that began then, if it was not looked at. What has come again leaves no doubt that a pause is longer than
+    /// an `answer` should take.
+    pub(super) fn look_at(
+        &self,
+        active_at: Instant,
+        received: Received,
+        pto: Duration,
+        answer: Duration,
+    ) -> Option<Instant> {
+        let pause = if self.is_repeated(received) { answer } else { pto * PTOS };
+        (self.looked_at != active_at).then(|| active_at + pause)
+    }
+
+    /// Looks at the idle period that began then; so much was received until now, of something that is not whole if it `is_open`. Whether the
+    /// path has ended.
     pub(super) fn look(
         &mut self,
         now: Instant,
@@ -76,24 +107,22 @@ impl CutOff {
         received: Received,
         is_open: impl FnOnce() -> bool,
     ) -> bool {
-        let is_cut_off = self.is_transfer(received) && is_open();
-        (self.received, self.looked_at) = (received, active_at);
-        self.asked = is_cut_off.then_some((active_at, now));
-        is_cut_off
+        self.is_cut_off = self.would_be_cut_off(received) && is_open();
+        (self.received, self.looked_at, self.asked_at) = (received, active_at, now);
+        self.is_cut_off
     }
 
     /// When to ask again, if nothing was heard since: once an answer to the last question is overdue by an eighth of a round trip, which is
     /// `answer`; after a long silence less often, but a probe timeout and the delay of an acknowledgement later at most.
     pub(super) fn again_at(&self, answer: Duration, longest: Duration) -> Option<Instant> {
-        let (since, last) = self.asked?;
-        let silence = last.saturating_since(since);
+        let silence = self.asked_at.saturating_since(self.looked_at);
         let period = (silence / PART).max(answer).min(longest);
-        (silence < PATIENCE).then(|| last + period)
+        (self.is_cut_off && silence < PATIENCE).then(|| self.asked_at + period)
     }
 
     /// It is asked again.
     pub(super) fn on_asked(&mut self, now: Instant) {
-        self.asked = self.asked.map(|(since, _)| (since, now));
+        self.asked_at = now;
     }
 }
 
@@ -107,7 +136,7 @@ mod tests {
     const LONGEST: Duration = Duration::from_millis(125);
 
     fn parts(parts: u32) -> Received {
-        Received { packets: parts, parts }
+        Received { packets: parts, repeated: 0, parts }
     }
 
     fn look(cut_off: &mut CutOff, now: Instant, active_at: Instant, received: u32) -> bool {
@@ -121,9 +150,9 @@ mod tests {
     #[test]
     fn only_a_transfer_is_cut_off() {
         let mut cut_off = CutOff::new();
-        assert_eq!(cut_off.look_at(ms(50), PTO), Some(ms(250)));
+        assert_eq!(cut_off.look_at(ms(50), parts(15), PTO, ANSWER), Some(ms(250)));
         assert!(!look(&mut cut_off, ms(250), ms(50), 15), "few packets");
-        assert_eq!(cut_off.look_at(ms(50), PTO), None, "once for each idle period");
+        assert_eq!(cut_off.look_at(ms(50), parts(15), PTO, ANSWER), None, "once for each idle period");
         assert_eq!(cut_off.again_at(ANSWER, LONGEST), None);
         assert!(!look(&mut cut_off, ms(500), ms(300), 30), "as few again");
         assert!(look(&mut cut_off, ms(900), ms(700), 46));
@@ -131,6 +160,19 @@ mod tests {
         assert!(cut_off.is_asking(parts(46)) && !cut_off.is_asking(parts(47)), "until something comes");
         assert!(!cut_off.look(ms(2_000), ms(1_800), parts(100), || false), "all that was to come has come");
         assert!(!cut_off.is_asking(parts(100)));
+    }
+
+    /// Deleted, a run of losses that takes what the receiver sends could last as long as the sender's probes are rare.
+    #[test]
+    fn what_comes_again_is_a_sign() {
+        let mut cut_off = CutOff::new();
+        assert!(!look(&mut cut_off, ms(250), ms(50), 15));
+        let again = |repeated| Received { repeated, ..parts(16) };
+        assert_eq!(cut_off.look_at(ms(300), again(1), PTO, ANSWER), Some(ms(360)));
+        assert!(cut_off.look(ms(360), ms(300), again(1), || true));
+        assert_eq!(cut_off.look_at(ms(400), again(1), PTO, ANSWER), Some(ms(600)), "an acknowledgement, say");
+        assert!(!cut_off.look(ms(600), ms(400), again(1), || true), "nothing came again");
+        assert!(!cut_off.look(ms(760), ms(700), again(2), || false), "all is there");
     }
 
     /// Deleted, a silent server could get PINGs for ever, or the end of an outage could go unnoticed for as long again.

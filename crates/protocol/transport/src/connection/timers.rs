@@ -239,7 +239,7 @@ impl Connection {
         let packets = self.counters.received_packets as u32;
         let parts =
             if self.side.is_client() { packets } else { (self.components.streams.received() >> 10) as u32 };
-        Received { packets, parts }
+        Received { packets, repeated: self.components.streams.repeated(), parts }
     }
 
     /// When an end that waits for the rest of an answer or of a request looks whether it was cut off, or asks again.
@@ -252,7 +252,9 @@ impl Connection {
                 let streams = &self.components.streams;
                 streams.awaits_answers() && (is_asking || !self.timers.asked || streams.retained() == 0)
             }
-            Side::Server => (is_asking || cut_off.is_transfer(received)) && self.components.lanes.is_none(),
+            Side::Server => {
+                (is_asking || cut_off.would_be_cut_off(received)) && self.components.lanes.is_none()
+            }
         };
         let may_ask = waits
             && self.handshake.is_confirmed()
@@ -267,7 +269,7 @@ impl Connection {
         if is_asking {
             cut_off.again_at(rtt.loss_delay(), pto + ack_delay)
         } else {
-            cut_off.look_at(self.timers.active_at(), pto)
+            cut_off.look_at(self.timers.active_at(), received, pto, rtt.loss_delay())
         }
     }
 

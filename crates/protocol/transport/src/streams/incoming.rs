@@ -20,12 +20,16 @@ impl Streams {
         rtt: Duration,
         sink: &mut impl StreamSink,
     ) -> Result<(), TransportError> {
-        let Some(slot) = self.check_stream_id(frame.id, Part::Recv)? else { return Ok(()) };
+        let Some(slot) = self.check_stream_id(frame.id, Part::Recv)? else {
+            self.repeated = self.repeated.wrapping_add(1);
+            return Ok(());
+        };
         let end = frame.offset.saturating_add(frame.data.len() as u64);
         let fin = if frame.fin { Fin::End } else { Fin::Open };
         let room = self.window.limit().saturating_sub(self.received);
         let stream = &mut self.slots[slot];
         self.received += stream.recv.admit(end, fin, room)?;
+        self.repeated = self.repeated.wrapping_add(stream.recv.has_come(end).into());
         let held = stream.recv.held();
         let consumed = stream
             .recv

@@ -106,6 +106,8 @@ pub(crate) struct Streams {
     window: Window,
     /// The sum of the highest offsets of all receiving parts, past ones included.
     received: u64,
+    /// Frames of the peer whose data had come before. Wraps.
+    repeated: u32,
     held: BufferedBytes,
     resend: SendQueue,
     fresh: SendQueue,
@@ -146,6 +148,7 @@ impl Streams {
             credit: ConnectionCredit::default(),
             window,
             received: 0,
+            repeated: 0,
             held: BufferedBytes::default(),
             resend: SendQueue::new(),
             fresh: SendQueue::new(),
@@ -395,6 +398,12 @@ impl Streams {
     #[inline]
     pub(crate) fn received(&self) -> u64 {
         self.received
+    }
+
+    /// Frames of the peer whose data had come before: it does not know that. Wraps.
+    #[inline]
+    pub(crate) fn repeated(&self) -> u32 {
+        self.repeated
     }
 
     /// Whether a bidirectional stream has begun to arrive and has not come to its end. Looks at all streams.

@@ -241,6 +241,12 @@ impl RecvStream {
         Ok(growth)
     }
 
+    /// Whether all before `end` was taken, or given up: a frame that ends there has come before.
+    #[inline]
+    pub(super) fn has_come(&self, end: u64) -> bool {
+        end <= self.reading.read && (end > 0 || self.is_over())
+    }
+
     /// Takes in data that was admitted: lends what is in order, keeps what is not. Returns how many bytes are
     /// consumed.
     #[inline]

@@ -170,8 +170,7 @@ fn losses_while_nothing_waits_speak_for_bbr() {
     assert_eq!(flow.round((MIN, MIN), &[]), None);
     assert_eq!(flow.round((MIN, MIN + 6), &[8, 9]), None, "the queue is full");
     assert_eq!(flow.round((MIN, MIN), &[3, 6]), None, "one is chance");
-    assert_eq!(flow.round((MIN, MIN), &[4]), None, "two");
-    assert_eq!(flow.round((MIN, MIN), &[5]), Some(Cause::RandomLoss));
+    assert_eq!(flow.round((MIN, MIN), &[4]), Some(Cause::RandomLoss));
     assert_eq!(flow.judge.window_before(), 100_000);
     assert_eq!(flow.judge.cause(), Some(Cause::RandomLoss));
 }
@@ -196,7 +195,9 @@ fn losses_at_a_queue_do_not_count_for_ever() {
     let mut flow = Flow::new();
     flow.round((MIN, MIN), &[]);
     flow.round((MIN * 2, MIN * 2), &[]);
-    flow.round((MIN * 2, MIN * 2), &[0, 2, 4, 6, 8]);
+    for _ in 0..6 {
+        flow.round((MIN * 2, MIN * 2), &[0]);
+    }
     flow.round((MIN, MIN), &[]);
     assert_eq!(flow.round((MIN, MIN), &[1]), None);
     assert_eq!(flow.round((MIN, MIN), &[1]), Some(Cause::RandomLoss));

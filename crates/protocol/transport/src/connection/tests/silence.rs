@@ -157,6 +157,38 @@ fn a_timeout_repeats_the_newest_beside_the_oldest() {
     assert_eq!(pair.client.sink.received.len(), 11_000, "nothing is missing");
 }
 
+/// Deleted, a run of losses that takes what the client sends would last for as many of the server's probes as it has packets.
+#[test]
+fn a_client_whose_acknowledgements_are_lost_asks_beside_probes() {
+    let mut pair = patient();
+    answer(&mut pair, 60_000);
+    let mut sent = Vec::new();
+    for _ in 0..4 {
+        pair.now = pair.server().next_timeout().expect("a probe timeout").max(pair.now);
+        let now = pair.now;
+        pair.server.send(now).into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
+        sent.push(unheard(&mut pair, |pair| &mut pair.client, Duration::from_millis(20)));
+    }
+    // A round trip is next to nothing here, and a client that has not heard anything waits for 60 ms.
+    assert!(sent.iter().all(|sent| (3..=30).contains(sent)), "{sent:?} packets in 20 ms after each probe");
+}
+
+/// Deleted, a client could ask although it knows no more than that the server is there.
+#[test]
+fn a_client_whose_question_is_answered_asks_no_more() {
+    let mut pair = patient();
+    answer(&mut pair, 60_000);
+    unheard(&mut pair, |pair| &mut pair.client, Duration::from_millis(500));
+    pair.client().components.control_frames.ping();
+    pair.client().spaces.application.acks.repeat();
+    let now = pair.now;
+    pair.client.send(now).iter().for_each(|datagram| pair.hand_to_server(datagram));
+    let answers = pair.server.send(now);
+    assert_eq!(answers.len(), 1, "all is acknowledged");
+    answers.into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
+    assert_eq!(unheard(&mut pair, |pair| &mut pair.client, Duration::from_secs(1)), 0);
+}
+
 /// The client has begun to send something of this size, and a part of it has arrived.
 fn a_part_of_an_upload(pair: &mut Pair, len: usize) {
     let id = pair.client().open(Dir::Bidi).expect("stream");
