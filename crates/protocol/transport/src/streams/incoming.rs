@@ -29,7 +29,7 @@ impl Streams {
         let room = self.window.limit().saturating_sub(self.received);
         let stream = &mut self.slots[slot];
         self.received += stream.recv.admit(end, fin, room)?;
-        self.repeated = self.repeated.wrapping_add(stream.recv.has_come(end).into());
+        self.repeated = self.repeated.wrapping_add(stream.recv.has_come(frame.offset, end).into());
         let held = stream.recv.held();
         let consumed = stream
             .recv

@@ -241,10 +241,10 @@ impl RecvStream {
         Ok(growth)
     }
 
-    /// Whether all before `end` was taken, or given up: a frame that ends there has come before.
+    /// Whether all of these bytes were taken, or all of the stream. An empty frame may tell the stream's end, which is new.
     #[inline]
-    pub(super) fn has_come(&self, end: u64) -> bool {
-        end <= self.reading.read && (end > 0 || self.is_over())
+    pub(super) fn has_come(&self, offset: u64, end: u64) -> bool {
+        self.is_over() || (offset < end && end <= self.reading.read)
     }
 
     /// Takes in data that was admitted: lends what is in order, keeps what is not. Returns how many bytes are

@@ -119,3 +119,28 @@ fn streams_at_rest_have_no_place_and_go_on_where_they_stopped() {
     assert!(server.reader.ended.contains(&uni));
     assert_eq!(client.streams.credit.whole.used(), server.streams.received);
 }
+
+/// Deleted, an end that travels by itself could pass for something that has come before, and its receiver would ask for what is not lost.
+#[test]
+fn only_what_has_come_before_is_repeated() {
+    let [_, mut server] = pair(&StreamConfig::default());
+    let id = client_stream(Dir::Bidi, 0);
+    let mut repeated = 0;
+    let frames = [
+        (0..0, false, 0),
+        (0..100, false, 0),
+        (50..100, false, 1),
+        (50..150, false, 0),
+        (160..200, false, 0),
+        (150..160, false, 0),
+        (0..200, false, 1),
+        (200..200, true, 0),
+        (200..200, true, 1),
+        (100..200, true, 1),
+    ];
+    for (part, fin, more) in frames {
+        server.receive_data(id, part.clone(), fin).unwrap();
+        repeated += more;
+        assert_eq!(server.streams.repeated(), repeated, "{part:?} {fin}");
+    }
+}
